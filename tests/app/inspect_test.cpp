@@ -1,9 +1,9 @@
 #include "app/inspect/inspect.hpp"
 
 #include "app/common/plan_text.hpp"
+#include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
-#include "flotilla/files/profile_file.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -86,6 +86,18 @@ TEST(InspectProfile, ShowsDevicesLinksAndTimes) {
                             "operation, fp32 tensor sequences length time variability\n", "attention_forward 1 2 64 1.25 ms 3.1 %\n"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
   EXPECT_EQ(files::profile_from_json(run({file, "--format", "json"}).out, "stdout"), small_profile());
+}
+
+TEST(InspectProfile, ShowsTheNetworkBesideWhatMpiMakesOfIt) {
+  const TemporaryFolder folder;
+  const auto file = (folder.path() / "profile.json").string();
+  const std::vector<bench::FabricLink> links{{"n1", "n2", {{{8}, {2e-6}, {1.1e-5}, {4e6}, {7e5}}, {{1 << 20}, {9e-5}, {1.2e-4}, {12e9}, {9e9}}}, ""},
+                                             {"n2", "n3", {}, "n3: no transport"}};
+  files::write_profile(file, small_profile(), links);
+  const auto text = squeezed(run({file}).out);
+  for (const char* words : {"n1 - n2 2.00 us 11.0 us 1.00 MiB 12.0 GB/s 9.00 GB/s 75 %\n", "n2 - n3", "n3: no transport\n"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
+  EXPECT_EQ(files::fabric_links_of(files::Json::parse(run({file, "--format", "json"}).out, "stdout")), links);
 }
 
 checkpoint::Description small_checkpoint() {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "flotilla/bench/fabric.hpp"
+#include "flotilla/bench/fabric_links.hpp"
 #include "made_up.hpp"
 
 namespace flotilla::bench {
@@ -47,6 +48,36 @@ TEST(Network, MpiThatTakesAnotherNetworkOnOneNodeIsNamed) {
 TEST(Network, MpiThatTakesAnotherNetworkEverywhereIsNamed) {
   const auto report = report_with_links(16, even, [](int, int) { return 0.05; });
   EXPECT_EQ(not_well(report), std::vector<std::string>{"network: mpi"});
+}
+
+LinkReport link(const char* transport, bool alone, std::vector<LinkPoint> points, const char* refusal = "") {
+  return {"n1", "n2", transport, alone, std::move(points), refusal};
+}
+
+TEST(FabricLinks, StandBesideEachOtherAtSizesOfBoth) {
+  const LinkPoint small{{8}, {1e-6}, {8e6}, {}, {}}, large{{1 << 20}, {1e-4}, {1e10}, {}, {}}, larger{{4 << 20}, {4e-4}, {1e10}, {}, {}};
+  const LinkPoint slow{{1 << 20}, {2e-4}, {4e9}, {}, {}}, slow_small{{8}, {5e-6}, {1e6}, {}, {}};
+  const auto links = fabric_links({link("", false, {small, slow}), link("mpi", false, {small, slow}), link("", true, {small, large, larger}),
+                                   link("tcp", true, {slow_small}), link("mpi", true, {slow_small, slow})});
+  ASSERT_EQ(links.size(), 1u);
+  EXPECT_EQ(links[0], (FabricLink{"n1", "n2", {{{8}, {1e-6}, {5e-6}, {8e6}, {1e6}}, {{1 << 20}, {1e-4}, {2e-4}, {1e10}, {4e9}}}, ""}));
+  EXPECT_DOUBLE_EQ(mpi_share(links[0]), 0.4);
+}
+
+TEST(FabricLinks, OfOneThatOnlyOneCouldMeasureIsRefusedInItsWords) {
+  const LinkPoint small{{8}, {1e-6}, {8e6}, {}, {}};
+  EXPECT_EQ(fabric_links({link("", false, {small}), link("mpi", false, {}, "no answer")}), (std::vector<FabricLink>{{"n1", "n2", {}, "no answer"}}));
+  EXPECT_TRUE(fabric_links({link("", false, {small})}).empty());
+  EXPECT_EQ(mpi_share({"n1", "n2", {}, "no answer"}), 0);
+}
+
+TEST(FabricLinks, SharesInsideNodesAreNoSiblingsOfThoseBetween) {
+  const auto share = [](const char* from, const char* to, double mpi) { return FabricLink{from, to, {{{8}, {1e-6}, {1e-6}, {1e9}, {mpi * 1e9}}}, ""}; };
+  EXPECT_TRUE(low_shares({share("n1", "n1", 0.1), share("n2", "n2", 0.1), share("n1", "n2", 0.9)}).everywhere.empty());
+  const auto low = low_shares({share("n1", "n2", 0.9), share("n2", "n3", 0.8), share("n1", "n3", 0.9), share("n3", "n4", 0.2), share("n1", "n4", 0.1)});
+  ASSERT_EQ(low.hosts.size(), 1u);
+  EXPECT_EQ(low.hosts[0].first, "n4");
+  EXPECT_NE(low.hosts[0].second.find("where 80 % is the median"), std::string::npos) << low.hosts[0].second;
 }
 
 TEST(Network, WrongSumsAreNamedInTheProofsWords) {

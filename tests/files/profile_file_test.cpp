@@ -1,4 +1,4 @@
-#include "flotilla/files/profile_file.hpp"
+#include "flotilla/files/fabric_links_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -167,6 +167,39 @@ TEST(ProfileFile, RefusesByPointer) {
   refused("\"time_s\": 0.001", "\"time_s\": -0.001", "/operation_times/0/time_s: ", "at least 0");
   refused("\"length\": 1", "\"length\": 0", "/operation_times/0/length: ", "at least 1");
   refused("\"precision\": \"fp32\"", "\"precision\": \"fp64\"", "/operation_times/0/precision: ", "fp64");
+}
+
+std::vector<bench::FabricLink> fabric_example() {
+  return {{"n1", "n2", {{{8}, {2e-6}, {1.1e-5}, {4e6}, {7e5}}, {{1 << 20}, {9e-5}, {1.2e-4}, {1.2e10}, {9e9}}}, ""},
+          {"n1", "n1", {{{8}, {3e-7}, {1e-6}, {2e7}, {8e6}}}, ""},
+          {"n2", "n3", {}, "n3: UCX finds no transport"}};
+}
+
+std::string with_fabric() { return library_to_json({example(), {}}, fabric_example()); }
+
+TEST(FabricLinks, AreReadBackBesideAProfileThatStaysAsItWas) {
+  const auto text = with_fabric();
+  EXPECT_EQ(fabric_links_of(Json::parse(text, "p")), fabric_example()) << text;
+  EXPECT_EQ(profile_from_json(text, "p"), example());
+  EXPECT_NE(text.find("\"mpi_share\": 0.75"), std::string::npos) << text;
+  EXPECT_EQ(library_to_json({example(), {}}, {}), profile_to_json(example()));
+  EXPECT_TRUE(fabric_links_of(Json::parse(profile_to_json(example()), "p")).empty());
+  tests::TemporaryFolder folder;
+  write_profile(folder.path() / "p.json", example(), fabric_example());
+  EXPECT_EQ(read_text(folder.path() / "p.json"), text);
+}
+
+void fabric_refused(std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
+  const std::string text = replaced(with_fabric(), from, to);
+  expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
+}
+
+TEST(FabricLinks, DamagedOnesAreRefusedAtTheirPlace) {
+  fabric_refused("\"mpi_share\": 0.75", "\"mpi_share\": 0.9", "/fabric_links/0/mpi_share", "the largest size says 0.75");
+  fabric_refused("\"size_bytes\": 1048576", "\"size_bytes\": 8", "/fabric_links/0/points/1/size_bytes", "expected increasing sizes");
+  fabric_refused("\"ucx_latency_s\": 2e-06", "\"ucx_latency_s\": 0.0", "/fabric_links/0/points/0/ucx_latency_s", "above 0");
+  fabric_refused("\"n3: UCX finds no transport\"", "\"\"", "/fabric_links/2/refusal", "expected a reason");
+  fabric_refused("\"mpi_latency_s\": 1.1e-05", "\"mpi_latency_s\": -1.0", "/fabric_links/0/points/0/mpi_latency_s", "mpi_latency_s");
 }
 
 }  // namespace

@@ -4,22 +4,30 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "app/bench/bench_launch.hpp"
 #include "app/bench/bench_network.hpp"
 #include "app/bench/bench_page.hpp"
 #include "app/bench/bench_text.hpp"
+#include "app/common/job.hpp"
 #include "app/common/live_line.hpp"
+#include "app/common/on_all_ranks.hpp"
+#include "app/common/profile_measurement.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/bench/fabric_links.hpp"
+#include "flotilla/comm/agree.hpp"
 #include "flotilla/files/bench_file.hpp"
+#include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/health/collect.hpp"
 #include "flotilla/health/node_test.hpp"
+#include "flotilla/mpi/session.hpp"
 #include "flotilla/slurm/network_switches.hpp"
 #include "flotilla/slurm/run_program.hpp"
 
@@ -147,10 +155,38 @@ void add_switches(bench::Report& report) {
   }
 }
 
-bench::Report with_network(const BenchOptions& o, const BenchLaunch& launch, const bench::Report& report) {
+bench::Report with_network(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, const bench::Report& report) {
   LiveLine line;
   if (launch.rank == 0) line.show("testing the network");
-  return test_network(launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()}, report);
+  return test_network(world, launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()}, report);
+}
+
+/// The job that the profile is for; nothing where none is wanted.
+std::optional<Job> profile_job(const BenchOptions& o) {
+  FLOTILLA_REQUIRE(!o.profile.empty() || (o.profile_job.empty() && o.profile_model.empty()), ErrorKind::usage,
+                   "--profile-job and --profile-model say what a profile is for; name its file, too: --profile FILE");
+  if (o.profile.empty()) return {};
+  std::vector<std::string> words;
+  if (!o.profile_job.empty()) words.push_back(o.profile_job);
+  if (!o.profile_model.empty()) words.push_back("--model.name=" + o.profile_model);
+  return read_job(words, options::environment(), Need::model);
+}
+
+/// As `flotilla probe` measures and writes it, with the links of stage 1.
+void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, const Job& job, const bench::Report& report) {
+  comm::require_same(world, "the profile's job", shared_configuration(job), ranks_start_deadline);
+  LiveLine line;
+  const auto profile = measure_profile(world, job, [&](const std::string& what) { if (launch.rank == 0) line.show("measuring " + what); });
+  if (launch.rank == 0) files::write_profile(o.profile, profile, bench::fabric_links(report.links));
+}
+
+/// What all processes do together: links, collectives, the profile.
+bench::Report together(const BenchOptions& o, const BenchLaunch& launch, const std::optional<Job>& job, const bench::Report& mine) {
+  const mpi::Session session;
+  const comm::World world{session.world(), ranks_start_deadline};
+  auto report = with_network(o, launch, world, mine);
+  if (job) write_profile(o, launch, world, *job, report);
+  return report;
 }
 
 /// What nodes have left is in the report now. Of a start that lost some, it stays, for whoever looks into it.
@@ -164,17 +200,20 @@ int measure(const BenchOptions& o) {
   const bool network = wants(o, links_between_nodes) || wants(o, collectives);
   FLOTILLA_REQUIRE(!network || !launch.id.empty(), ErrorKind::usage,
                    "stages 1 and 2 need several processes; start them by srun --mpi=pmix or mpirun");
+  const auto job = profile_job(o);
+  const bool meet = network || job;
   const auto folder = folder_of(o, launch);
   if (launch.local_rank == 0) test_this_node(o, launch, folder);
   if (launch.rank != 0) {
-    if (network && await_decision(o, folder)) with_network(o, launch, {});
+    if (meet && await_decision(o, folder)) together(o, launch, job, {});
     return static_cast<int>(ExitCode::done);
   }
   auto report = collect_all(o, launch, folder);
   if (network && !launch.host.empty()) add_switches(report);
   const bool all_here = report.lost.empty();
-  if (network) decide(folder, all_here);
-  if (network && all_here) report = with_network(o, launch, report);
+  if (meet) decide(folder, all_here);
+  if (meet && all_here) report = together(o, launch, job, report);
+  if (job && !all_here) log::warning(o.profile, " is not written: a node was lost");
   if (all_here) forget(folder);
   return conclude(o, std::move(report), true);
 }

@@ -3,40 +3,36 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
+#include "app/common/on_all_ranks.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/fabric/collectives.hpp"
 #include "flotilla/fabric/fabric.hpp"
 #include "flotilla/files/bench_file.hpp"
-#include "flotilla/mpi/session.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds network_start_deadline{60};
 constexpr std::size_t most_alone = 6;  // pairs whose whole curve is measured
-constexpr Bytes large{1 << 20};
 
 /// Nodes of the report and the ranks on them.
 class Nodes {
  public:
-  Nodes(const bench::Report& report, const std::vector<std::string>& host_of_rank) {
+  Nodes(const bench::Report& report, std::vector<std::string> host_of_rank) : hosts_{std::move(host_of_rank)} {
     for (const auto& node : report.nodes) {
       places_.push_back({node.host, node.partition, node.network_switch});
       std::vector<Rank> ranks;
-      for (std::size_t r = 0; r < host_of_rank.size(); ++r)
-        if (host_of_rank[r] == node.host) ranks.push_back(Rank{static_cast<int>(r)});
+      for (std::size_t r = 0; r < hosts_.size(); ++r)
+        if (hosts_[r] == node.host) ranks.push_back(Rank{static_cast<int>(r)});
       FLOTILLA_REQUIRE(!ranks.empty(), ErrorKind::communication, node.host, " has tested itself, but no process of it is in MPI's world");
       ranks_.push_back(std::move(ranks));
     }
   }
   const std::vector<bench::NodePlace>& places() const { return places_; }
-  const std::string& host(Rank rank) const {
-    for (std::size_t n = 0; n < ranks_.size(); ++n)
-      if (std::ranges::find(ranks_[n], rank) != ranks_[n].end()) return places_[n].host;
-    FLOTILLA_ASSERT(false, rank);
-  }
+  /// By rank.
+  const std::vector<std::string>& hosts() const { return hosts_; }
   fabric::LinkPair between(bench::NodePair pair) const { return {first(pair.a), first(pair.b)}; }
   /// Two processes of the first node that has two.
   std::vector<fabric::LinkPair> inside() const {
@@ -51,15 +47,10 @@ class Nodes {
 
  private:
   Rank first(int node) const { return ranks_[static_cast<std::size_t>(node)].front(); }
+  std::vector<std::string> hosts_;
   std::vector<bench::NodePlace> places_;
   std::vector<std::vector<Rank>> ranks_;
 };
-
-std::vector<bench::LinkReport> reports_of(const Nodes& nodes, const std::vector<fabric::LinkResult>& results, bool alone) {
-  std::vector<bench::LinkReport> links;
-  for (const auto& r : results) links.push_back({nodes.host(r.pair.a), nodes.host(r.pair.b), r.transport, alone, r.points, r.refusal});
-  return links;
-}
 
 /// Pairs in rounds, at two sizes, by UCX's choice and by MPI.
 std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs, Seconds deadline) {
@@ -68,8 +59,7 @@ std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& 
     auto& links = rounds.emplace_back();
     for (const auto& pair : round) links.push_back(nodes.between(pair));
   }
-  const fabric::LinkTest test{{{8}, large}, false, false, Seconds{0.01}, deadline, deadline};
-  return reports_of(nodes, fabric::measure_links(world, rounds, {"", bench::training_transport}, test), false);
+  return fabric::measure_in_rounds(world, rounds, nodes.hosts(), deadline);
 }
 
 std::vector<bench::MeasuredPair> measured(const Nodes& nodes, const std::vector<bench::LinkReport>& links) {
@@ -141,18 +131,16 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
   std::vector<std::string> transports{"", bench::training_transport};
   transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
   const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, 5 * test.slice, test.deadline};
-  append(report.links, reports_of(nodes, fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), true));
+  append(report.links, fabric::reports_of(fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), nodes.hosts(), true));
 }
 
 }  // namespace
 
-bench::Report test_network(const BenchLaunch& launch, const NetworkTest& test, const bench::Report& rank_0s) {
-  const mpi::Session session;
-  const comm::World world{session.world(), network_start_deadline};
+bench::Report test_network(const comm::World& world, const BenchLaunch& launch, const NetworkTest& test, const bench::Report& rank_0s) {
   auto report = files::bench_from_json(
-      mpi::broadcast_string(world.control(), launch.rank == 0 ? files::bench_to_json(rank_0s) : "", 0, network_start_deadline), "rank 0's report");
+      mpi::broadcast_string(world.control(), launch.rank == 0 ? files::bench_to_json(rank_0s) : "", 0, ranks_start_deadline), "rank 0's report");
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
-  const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, network_start_deadline)};
+  const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, ranks_start_deadline)};
   if (test.links) add_links(world, nodes, test, report);
   if (test.collectives)
     report.collectives = fabric::measure_collectives(world, collective_tests(nodes), {{8}, {32 << 10}, {1 << 20}, {16 << 20}}, test.deadline);

@@ -5,6 +5,7 @@
 #include "app/bench/bench_launch.hpp"
 #include "flotilla/bench/fabric.hpp"
 #include "flotilla/bench/report.hpp"
+#include "flotilla/comm/world.hpp"
 
 namespace flotilla::app {
 
@@ -19,7 +20,7 @@ struct NetworkTest {
 
 /// Stages 1 and 2: links between the report's nodes, all in rounds and a few alone, and collectives by level, added to the report, which
 /// counts on rank 0. Collective over
-/// all processes of the start, each with an MPI session. Throws Error{communication} where one is lost.
-bench::Report test_network(const BenchLaunch&, const NetworkTest&, const bench::Report& report);
+/// all processes of the start. Throws Error{communication} where one is lost.
+bench::Report test_network(const comm::World&, const BenchLaunch&, const NetworkTest&, const bench::Report& report);
 
 }  // namespace flotilla::app

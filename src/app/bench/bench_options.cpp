@@ -35,6 +35,12 @@ options::Table bench_table(BenchOptions& o) {
         {.value = "FILE", .unset = "none", .alias = "reframe"});
   t.add("export.topology", &o.topology, "with stage 1: write Slurm's topology.conf, nodes of full rate to each other on one switch",
         {.value = "FILE", .unset = "none", .alias = "topology"});
+  t.add("export.profile", &o.profile, "measure the cluster for a job, too, and write the profile that plan, submit and train read",
+        {.value = "FILE", .unset = "none", .alias = "profile"});
+  t.add("export.profile-job", &o.profile_job, "job file with the model, length and precision that the profile is for",
+        {.value = "JOB", .unset = "none", .alias = "profile-job"});
+  t.add("export.profile-model", &o.profile_model, "built-in model that the profile is for",
+        {.value = "NAME", .unset = "the job's", .alias = "profile-model"});
   add_output(t, o.output);
   return t;
 }

@@ -18,7 +18,8 @@ struct BenchOptions {
   Seconds message_deadline{10};
   std::string history, baseline;  ///< empty: none
   bool compare = false, quiet = false;
-  std::string page, prometheus, reframe, topology;  ///< files; empty: none
+  std::string page, prometheus, reframe, topology, profile;  ///< files; empty: none
+  std::string profile_job, profile_model;  ///< what the profile is for: a job file, a built-in model; empty: the defaults of a job
   Job::Output output;
 };
 

@@ -3,11 +3,13 @@
 #include <fstream>
 #include <iostream>
 
+#include "app/common/fabric_text.hpp"
 #include "app/common/job_table.hpp"
 #include "app/common/plan_text.hpp"
 #include "app/common/planning_text.hpp"
 #include "app/common/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/look.hpp"
@@ -75,7 +77,10 @@ FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
   }
   if (format == "flotilla-profile") {
     const auto library = files::library_from_json(document);
-    return {o.output.json ? files::library_to_json(library) : library_text(library, style)};
+    const auto fabric_links = files::fabric_links_of(document);
+    if (o.output.json) return {files::library_to_json(library, fabric_links)};
+    const auto fabric = fabric_text(fabric_links, style);
+    return {text(library_text(library, style), fabric.empty() ? "" : "\n", fabric)};
   }
   if (format == "flotilla-forecast") {
     const auto report = files::forecast_from_json(document);

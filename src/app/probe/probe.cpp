@@ -1,9 +1,11 @@
 #include "app/probe/probe.hpp"
 
-#include "app/common/batch_job.hpp"
+#include "app/common/fabric_text.hpp"
 #include "app/common/job.hpp"
 #include "app/common/live_line.hpp"
 #include "app/common/on_all_ranks.hpp"
+#include "app/common/profile_measurement.hpp"
+#include "app/probe/network_probe.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -11,36 +13,33 @@
 #include "flotilla/base/print.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/files/profile_file.hpp"
-#include "flotilla/probe/probe.hpp"
+#include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/probe/report.hpp"
-#include "flotilla/session/device_choice.hpp"
 
 namespace flotilla::app {
 namespace {
 
-flotilla::probe::ProbeRequest request_of(const Job& job) {
-  flotilla::probe::ProbeRequest request;
-  request.model = job.architecture;
-  request.length = job.training.length;
-  request.precisions = {job.training.precision};
-  if (job.plan.tensor > 0) request.tensor_parallel = {job.plan.tensor};
-  if (job.plan.microbatch > 0) request.sequences = {job.plan.microbatch};
-  request.threads = job.run.threads;
-  request.memory_limit = job.device.memory;
-  request.budget = job.probe.budget;
-  request.deadline = job.comm.deadline;
-  request.nccl = job.comm.transport != Job::Comm::Transport::mpi;
-  return request;
-}
+/// What was measured: the profile, and the network beside what MPI makes of it.
+struct Measured {
+  cluster::Profile profile;
+  std::vector<bench::FabricLink> fabric_links;
+};
 
 /// The closing line belongs to the table: in one stream a launcher keeps their order, however busy the machine is.
-void show(const Job& job, const cluster::Profile& profile, Seconds took) {
-  if (job.output.json) return write_output({}, files::profile_to_json(profile));
+void show(const Job& job, const Measured& measured, Seconds took) {
+  if (job.output.json) return write_output({}, files::library_to_json({measured.profile, {}}, measured.fabric_links));
   const auto file = job.output.file.empty() ? "" : "; profile written to " + job.output.file;
   const auto closing = message_line(text("measured in ", took, file));
-  FLOTILLA_REQUIRE(print(flotilla::probe::table(profile, job.architecture) + "\n" + closing + "\n"), ErrorKind::unavailable,
+  const auto fabric = fabric_text(measured.fabric_links, output_style());
+  FLOTILLA_REQUIRE(print(text(flotilla::probe::table(measured.profile, job.architecture), fabric, fabric.empty() ? "" : "\n", closing, "\n")), ErrorKind::unavailable,
                    "standard output cannot be written; is the disk full?");
+}
+
+/// Where MPI makes less of the network than elsewhere.
+void warn_of_low_shares(const std::vector<bench::FabricLink>& links) {
+  const auto low = bench::low_shares(links);
+  if (!low.everywhere.empty()) log::warning(low.everywhere);
+  for (const auto& [host, what] : low.hosts) log::warning(host, ": ", what);
 }
 
 int measure(const comm::World& world, std::span<const std::string> arguments) {
@@ -48,23 +47,22 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
       world, "reading the job", [&] { return read_job(arguments, Need::model); }, ranks_start_deadline);
   comm::require_same(world, "the job", shared_configuration(job), ranks_start_deadline);
   const bool speaks = world.rank() == Rank{0};
-  auto request = request_of(job);
-  request.zone = comm::agree_on(
-      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, ranks_start_deadline);
-  request.device = session::choose_device(world, job.device.kind, job.device.tf32, job.comm.deadline);
   const Seconds start = now();
-  cluster::Profile profile;
+  Measured measured;
   {
     LiveLine line;
-    if (speaks) request.progress = [&](const std::string& what) { line.show("measuring " + what); };
-    profile = flotilla::probe::measure(world, request);
+    const auto tell = [&](const std::string& what) { if (speaks) line.show("measuring " + what); };
+    measured.profile = measure_profile(world, job, tell);
+    tell("network");
+    measured.fabric_links = measure_network(world, measured.profile.devices, job.comm.deadline);
   }
   comm::agree_on(
       world, "writing the profile",
       [&] {
         if (!speaks) return;
-        if (!job.output.file.empty()) files::write_profile(job.output.file, profile);
-        show(job, profile, now() - start);
+        if (!job.output.file.empty()) files::write_profile(job.output.file, measured.profile, measured.fabric_links);
+        show(job, measured, now() - start);
+        warn_of_low_shares(measured.fabric_links);
       },
       job.comm.deadline);
   return static_cast<int>(ExitCode::done);

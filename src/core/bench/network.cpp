@@ -1,12 +1,11 @@
 #include "network.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
-#include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/bench/fabric.hpp"
+#include "flotilla/bench/fabric_links.hpp"
 #include "statistics.hpp"
 
 namespace flotilla::bench {
@@ -63,48 +62,11 @@ void judge_pairs(const Network& network, const OddLinks& odd, NetworkReasons& re
           {Grade::watch, "network", text("the link to ", host(network, other), " is slow, though other links of both are not")});
 }
 
-struct Ratio {
-  std::string from, to;
-  double mpi = 0, ucx = 0;
-  double value() const { return mpi / ucx; }
-};
-
-/// Pairs that were measured by UCX's own choice and by the training's messages, in the same company.
-std::vector<Ratio> ratios_of(const Report& report) {
-  std::map<std::tuple<std::string, std::string, bool>, Ratio> pairs;
-  for (const auto& link : report.links) {
-    if (link.points.empty() || link.from == link.to) continue;
-    auto& ratio = pairs[{link.from, link.to, link.alone}];
-    ratio.from = link.from, ratio.to = link.to;
-    if (link.transport.empty()) ratio.ucx = link.points.back().stream.value;
-    if (link.transport == training_transport) ratio.mpi = link.points.back().stream.value;
-  }
-  std::vector<Ratio> all;
-  for (const auto& [key, ratio] : pairs)
-    if (ratio.mpi > 0 && ratio.ucx > 0) all.push_back(ratio);
-  return all;
-}
-
-/// A node's, or everybody's, ratio of MPI to UCX.
-void judge_ratios(const Report& report, NetworkReasons& reasons) {
-  const auto ratios = ratios_of(report);
-  if (ratios.empty()) return;
-  std::vector<double> all;
-  std::map<std::string, std::vector<double>> by_host;
-  for (const auto& ratio : ratios) {
-    all.push_back(ratio.value());
-    for (const auto& end : {ratio.from, ratio.to}) by_host[end].push_back(ratio.value());
-  }
-  const double usual = median_of(all);
-  if (usual < half)
-    reasons.others.push_back({"network", Grade::watch,
-                              {{Grade::watch, "mpi", text("MPI moves ", percent(usual), " of what UCX moves between the same nodes; it may use another network: "
-                                                          "ompi_info, UCX_TLS and UCX_NET_DEVICES tell")}}});
-  for (const auto& [name, values] : by_host)
-    if (const double mine = median_of(values); mine < half * usual)
-      reasons.nodes[name].push_back({Grade::watch, "mpi",
-                                     text("MPI moves ", percent(mine), " of what UCX moves on its links, where ", percent(usual),
-                                          " is the median; it may use another network there")});
+/// A node's, or everybody's, share of MPI in what UCX moves.
+void judge_shares(const Report& report, NetworkReasons& reasons) {
+  const auto low = low_shares(fabric_links(report.links));
+  if (!low.everywhere.empty()) reasons.others.push_back({"network", Grade::watch, {{Grade::watch, "mpi", low.everywhere}}});
+  for (const auto& [host, what] : low.hosts) reasons.nodes[host].push_back({Grade::watch, "mpi", what});
 }
 
 /// A proof that failed: its words name ranks and hosts.
@@ -141,7 +103,7 @@ NetworkReasons judge_network(const Report& report) {
   judge_pairs(network, odd, reasons);
   for (const auto& group : odd.groups)
     reasons.others.push_back({"switch " + group, Grade::watch, {{Grade::watch, "network", "links among its nodes are slow beside those of other switches"}}});
-  judge_ratios(report, reasons);
+  judge_shares(report, reasons);
   judge_collectives(report, reasons);
   judge_imported(report, reasons);
   return reasons;

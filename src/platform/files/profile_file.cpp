@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "model_object.hpp"
@@ -34,7 +35,7 @@ constexpr std::array<Extra, 8> extras{
     Extra{"egress_prices", egress_prices_node, read_egress_prices, [](const cluster::Profile& p) { return p.egress_prices.empty(); }},
     Extra{"zone_prices", zone_prices_node, read_zone_prices, [](const cluster::Profile& p) { return p.zone_prices.empty(); }}};
 
-std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models) {
+std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models, const std::vector<bench::FabricLink>& fabric_links) {
   Node::Object object{{"format", std::string{profile_format}},
                       {"version", profile_version},
                       {"model_fingerprint", p.model_fingerprint},
@@ -47,6 +48,7 @@ std::string json_of(const cluster::Profile& p, const std::vector<model::Config>&
   if (!models.empty()) object.emplace_back("models", array_of(models, model_object));
   for (const Extra& extra : extras)
     if (!extra.empty(p)) object.emplace_back(std::string{extra.key}, extra.node(p));
+  if (!fabric_links.empty()) object.emplace_back("fabric_links", fabric_links_node(fabric_links));
   return detail::pretty(std::move(object));
 }
 
@@ -63,14 +65,17 @@ std::vector<model::Config> models_of(const Json& list) {
 
 }  // namespace
 
-std::string profile_to_json(const cluster::Profile& profile) { return json_of(profile, {}); }
-std::string library_to_json(const Library& library) { return json_of(library.profile, library.models); }
+std::string profile_to_json(const cluster::Profile& profile) { return json_of(profile, {}, {}); }
+std::string library_to_json(const Library& library) { return library_to_json(library, {}); }
+std::string library_to_json(const Library& library, const std::vector<bench::FabricLink>& fabric_links) {
+  return json_of(library.profile, library.models, fabric_links);
+}
 
 Library library_from_json(const Json& document) {
   require_format(document, profile_format, profile_version);
   document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
                         "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "zone_prices", "uplinks",
-                        "device_links", "group_sums"});
+                        "device_links", "group_sums", "fabric_links"});
   Library library;
   cluster::Profile& profile = library.profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");
@@ -83,6 +88,7 @@ Library library_from_json(const Json& document) {
   if (document.has("models")) library.models = models_of(document.at("models"));
   for (const Extra& extra : extras)
     if (document.has(extra.key)) extra.read(document.at(extra.key), profile);
+  fabric_links_of(document);  // a damaged list makes a damaged file
   return library;
 }
 
@@ -91,6 +97,9 @@ cluster::Profile profile_from_json(std::string_view text, std::string_view sourc
 Library library_from_json(std::string_view text, std::string_view source) { return library_from_json(Json::parse(text, source)); }
 
 void write_profile(const std::filesystem::path& path, const cluster::Profile& profile) { write_text(path, profile_to_json(profile)); }
+void write_profile(const std::filesystem::path& path, const cluster::Profile& profile, const std::vector<bench::FabricLink>& fabric_links) {
+  write_text(path, library_to_json({profile, {}}, fabric_links));
+}
 void write_library(const std::filesystem::path& path, const Library& library) { write_text(path, library_to_json(library)); }
 cluster::Profile read_profile(const std::filesystem::path& path) { return profile_from_json(Json::read(path)); }
 Library read_library(const std::filesystem::path& path) { return library_from_json(Json::read(path)); }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "document.hpp"
+#include "flotilla/bench/fabric_links.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "node.hpp"
 
@@ -29,6 +30,7 @@ detail::Node zone_prices_node(const cluster::Profile&);
 detail::Node uplinks_node(const cluster::Profile&);
 detail::Node device_links_node(const cluster::Profile&);
 detail::Node group_sums_node(const cluster::Profile&);
+detail::Node fabric_links_node(const std::vector<bench::FabricLink>&);
 
 /// Each fills its list of the profile, whose device types must have been read before.
 void read_device_types(const Json& list, cluster::Profile&);

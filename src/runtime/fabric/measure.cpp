@@ -186,4 +186,16 @@ std::vector<LinkResult> measure_links(const comm::World& world, const std::vecto
   return results;
 }
 
+std::vector<bench::LinkReport> reports_of(const std::vector<LinkResult>& results, const std::vector<std::string>& hosts, bool alone) {
+  std::vector<bench::LinkReport> links;
+  for (const auto& r : results) links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal});
+  return links;
+}
+
+std::vector<bench::LinkReport> measure_in_rounds(const comm::World& world, const std::vector<std::vector<LinkPair>>& rounds,
+                                                 const std::vector<std::string>& hosts, Seconds deadline) {
+  const LinkTest test{{{8}, {1 << 20}}, false, false, Seconds{0.01}, deadline, deadline};
+  return reports_of(measure_links(world, rounds, {"", bench::training_transport}, test), hosts, false);
+}
+
 }  // namespace flotilla::fabric

@@ -1,0 +1,38 @@
+#include "app/common/profile_measurement.hpp"
+
+#include "app/common/batch_job.hpp"
+#include "app/common/on_all_ranks.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/probe/probe.hpp"
+#include "flotilla/session/device_choice.hpp"
+
+namespace flotilla::app {
+namespace {
+
+flotilla::probe::ProbeRequest request_of(const Job& job) {
+  flotilla::probe::ProbeRequest request;
+  request.model = job.architecture;
+  request.length = job.training.length;
+  request.precisions = {job.training.precision};
+  if (job.plan.tensor > 0) request.tensor_parallel = {job.plan.tensor};
+  if (job.plan.microbatch > 0) request.sequences = {job.plan.microbatch};
+  request.threads = job.run.threads;
+  request.memory_limit = job.device.memory;
+  request.budget = job.probe.budget;
+  request.deadline = job.comm.deadline;
+  request.nccl = job.comm.transport != Job::Comm::Transport::mpi;
+  return request;
+}
+
+}  // namespace
+
+cluster::Profile measure_profile(const comm::World& world, const Job& job, const std::function<void(const std::string&)>& progress) {
+  auto request = request_of(job);
+  request.zone = comm::agree_on(
+      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, ranks_start_deadline);
+  request.device = session::choose_device(world, job.device.kind, job.device.tf32, job.comm.deadline);
+  request.progress = progress;
+  return flotilla::probe::measure(world, request);
+}
+
+}  // namespace flotilla::app
