@@ -41,6 +41,7 @@ class Mirror final : public Backend {
     backend_->stream()->wait(limit);
   }
   void score_targets(const Task& task, std::span<TokenScore> scores) override { host_->score_targets(task, scores); }
+  void read_logits(const Task& task, std::int64_t row, std::span<float> to) override { host_->read_logits(task, row, to); }
   // The harness fills its memory by these; the kernels behind them have checks of their own.
   void fill(std::span<std::byte> bytes, unsigned char value) override { host_->fill(bytes, value); }
   void copy(std::byte* to, const std::byte* from, const RowCopy& rows) override { host_->copy(to, from, rows); }

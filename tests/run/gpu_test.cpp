@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "flotilla/cluster/cluster.hpp"
+#include "flotilla/files/json.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/journal/outcome.hpp"
 #include "flotilla/session/control_document.hpp"
@@ -59,6 +60,35 @@ TEST(OnGpus, ARunHasTheCurveOfOneOnCpus) {
 /// One GPU for two ranks: the second is left to the CPU.
 TEST(OnGpus, ACheckpointOfGpusAndCpusIsReadByCpus) { segments("mixed-cpu", {"auto", "cpu"}); }
 TEST(OnGpus, ACheckpointOfCpusIsReadByGpus) { segments("cpu-gpu", {"cpu", "gpu"}); }
+
+/// Of a short file: the stand-in takes seconds for a thousand tokens.
+double evaluated(const fs::path& there, const Words& how) {
+  static const auto file = write(folder() / "short.txt", random_text(8, 500));
+  const auto ended = run(mpirun(ranks) + Words{FLOTILLA_BINARY, "evaluate", there.string(), "--data=" + file.string(), "--format=json"} + how);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  return files::Json::parse(ended.out, "scores").at("files").items().at(0).at("loss").as_double();
+}
+
+std::string said(const fs::path& there, const Words& how) {
+  const auto ended = run(mpirun(ranks) + Words{FLOTILLA_BINARY, "generate", there.string(), "one", "--tokens=12", "--format=json"} + how);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  return ended.out;
+}
+
+/// Loss of a file and the likeliest text, by tensor parallelism and pipeline stages: on GPUs, on one and a CPU, on CPUs.
+TEST(OnGpus, AModelIsLookedAtAsOnCpus) {
+  const auto there = folder() / "looked-at";
+  const auto trained = run(train(there, ranks, job(steps, "gpu")));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Words wide{"--tensor-parallel=2"}, deep{"--pipeline=2"};
+  const double loss = evaluated(there, Words{"--device=cpu"} + wide);
+  const auto words = said(there, Words{"--device=cpu"} + deep);
+  for (const std::string device : {"--device=gpu", "--device=auto"}) {
+    EXPECT_NEAR(evaluated(there, Words{device} + wide), loss, apart * loss) << device;
+    EXPECT_EQ(said(there, Words{device} + wide), words) << device;
+    EXPECT_EQ(said(there, Words{device} + deep), words) << device;
+  }
+}
 
 TEST(OnGpus, AKilledRunGoesOnOnCpus) {
   const auto there = folder() / "killed";

@@ -42,6 +42,7 @@ std::unique_ptr<Inference> passes(const model::Config& model, const std::vector<
   }
   Options options;
   options.deadline = tests::patience;
+  options.device = tests::device_of(tests::everybody());
   options.poison = true;
   auto made = std::make_unique<Inference>(tests::everybody(), std::move(programs), cache, options);
   fill(made->state());
@@ -61,8 +62,10 @@ std::vector<float> logits_of_pass(Inference& passes, std::size_t program, int fi
       tokens[i] = i < static_cast<std::size_t>(count) ? token(first + static_cast<std::int64_t>(i), vocabulary) : 0;
   };
   pass.take_logits = [&](const LogitRows& rows) {
-    for (std::int64_t row = 0; row < count; ++row)
-      logits.insert(logits.end(), rows.first + row * rows.pitch, rows.first + row * rows.pitch + rows.columns.count());
+    for (std::int64_t row = 0; row < count; ++row) {
+      const auto token = rows.of(row);
+      logits.insert(logits.end(), token.begin(), token.end());
+    }
   };
   passes.run(program, pass);
   return logits;
@@ -135,6 +138,7 @@ TEST(Scores, AddUpToTheEvaluation) {
   }
   Options options;
   options.deadline = tests::patience;
+  options.device = tests::device_of(world);
   Inference passes{world, {std::move(program)}, 0, options};
   const auto from = trainer->state(), to = passes.state();
   for (const auto& part : to.parts) {

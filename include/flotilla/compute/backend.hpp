@@ -39,7 +39,7 @@ struct Setup {
   /// Between products this rank holds its part of the tokens (model/operations.hpp).
   bool sequence_parallel = false;
   Device device{};
-  /// Tokens of a sequence whose keys and values blocks keep (Role::cache); 0: none. On CPUs only, and not for backward passes.
+  /// Tokens of a sequence whose keys and values blocks keep (Role::cache); 0: none. Not for backward passes.
   int cache = 0;
 };
 
@@ -84,8 +84,10 @@ class Backend {
   virtual gpu::Stream* stream() { return nullptr; }
   /// Accumulates into gradients. Throws Error{internal} when the library would fall back to its reference code.
   virtual void run(const Task&) = 0;
-  /// Scores of the targets of a head_loss that has just run: (sequences, length). Throws Error{unavailable} on a GPU.
+  /// Scores of the targets of a head_loss that has just run: (sequences, length). On a GPU it waits for it.
   virtual void score_targets(const Task&, std::span<TokenScore>) = 0;
+  /// This rank's logits of token `row` of the microbatch, of a head_forward that has just run: (columns of the vocabulary). Waits likewise.
+  virtual void read_logits(const Task&, std::int64_t row, std::span<float> to) = 0;
   virtual void fill(std::span<std::byte>, unsigned char value) = 0;
   virtual void copy(std::byte* to, const std::byte* from, const RowCopy&) = 0;
   /// One part. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
@@ -102,7 +104,7 @@ class Backend {
   virtual std::string description() const = 0;
 };
 
-/// The backend of the setup's device. Throws Error{unavailable} where a GPU, its kernels or cuBLASLt is missing, and for a cache on a GPU.
+/// The backend of the setup's device. Throws Error{unavailable} where a GPU, its kernels or cuBLASLt is missing.
 std::unique_ptr<Backend> make_backend(const Setup&);
 /// Empty, or why this build does not compute on the device: no kernels for it, no cuBLASLt here. One line.
 std::string why_no_backend(const gpu::DeviceFacts&);

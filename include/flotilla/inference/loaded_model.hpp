@@ -5,6 +5,7 @@
 
 #include "flotilla/base/precision.hpp"
 #include "flotilla/comm/world.hpp"
+#include "flotilla/compute/backend.hpp"
 #include "flotilla/inference/subject.hpp"
 #include "flotilla/train/inference.hpp"
 
@@ -15,6 +16,7 @@ struct LoadOptions {
   int tensor_parallel = 1;
   int pipeline = 0;  ///< stages; 0: as few as fit the memory, where sequences go side by side, else all ranks / tensor_parallel
   Precision precision = Precision::fp32;
+  compute::Device device{};  ///< of this rank
   int threads = 0;  ///< compute threads of a rank; 0: its share of the CPUs
   Seconds deadline{600};
 };

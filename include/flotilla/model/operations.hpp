@@ -194,7 +194,7 @@ int local_vocabulary(const Config&, const LayerShape&);
 /// are shared, group after group: its queries, its key, its value.
 std::int64_t qkv_width(const Config&, const LayerShape&);
 /// What a block keeps of the tokens before, where LayerShape::cache > 0: (sequences, cache, 2 local groups, head_size) e, a token's keys and
-/// then its values, rotated.
+/// then its values, rotated. A GPU has them group after group where keys are shared.
 Bytes cache_size(const Config&, const LayerShape&);
 /// Columns of the feed-forward's first product: those of `activated`, twice with SwiGLU (the gates before the others).
 std::int64_t up_width(const Config&, const LayerShape&);

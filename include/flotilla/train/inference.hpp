@@ -15,11 +15,11 @@
 
 namespace flotilla::train {
 
-/// The logits that this rank has of a microbatch: (sequences * length, columns) fp32, `pitch` elements from row to row.
+/// The logits that this rank has of a microbatch.
 struct LogitRows {
-  const float* first = nullptr;
-  std::int64_t rows = 0, pitch = 0;
+  std::int64_t rows = 0;     ///< sequences * length
   model::UnitRange columns;  ///< of the vocabulary
+  std::function<std::vector<float>(std::int64_t row)> of;  ///< a token's, by column
 };
 
 /// One forward pass. Sequences are numbered as the program deals them, from 0. Called on the thread of Inference::run.
@@ -33,7 +33,7 @@ struct ForwardPass {
   std::function<void(const LogitRows&)> take_logits;
 };
 
-/// Executes forward passes of a model that nothing trains, on this rank. CPUs only.
+/// Executes forward passes of a model that nothing trains, on this rank.
 ///
 /// Every member of the ranks `active` makes one (collective) and calls the same functions in the same order.
 class Inference {
@@ -46,9 +46,9 @@ class Inference {
   Inference(const Inference&) = delete;
   Inference& operator=(const Inference&) = delete;
 
-  /// This rank's parameters; it owns none, and there are no moments. Local.
+  /// This rank's parameters, to be filled once; it owns none, and there are no moments. Before adopt(). Local.
   checkpoint::LocalState state();
-  /// After state() was filled: refreshes what is computed from it. Local.
+  /// After state() was filled: takes the parameters to the device and computes what follows from them. Once. Local.
   void adopt();
   /// One pass of program number `program`. Collective. Throws Error{communication} when nothing moves for the deadline.
   void run(std::size_t program, const ForwardPass&);

@@ -201,15 +201,19 @@ void add_constraints(Table& t, Job::Plan& p) {
         {.minimum = 0, .unset = "choose", .example = "0,4,8"});
 }
 
+void add_device_choice(Table& t, std::optional<compute::DeviceKind>& kind, bool& tf32) {
+  t.section("device", "Devices");
+  t.add("device.kind", &kind, "what ranks compute on; auto: each on a GPU while there are GPUs, the others on CPUs",
+        device_kinds(), {.alias = "device"});
+  t.add("device.tf32", &tf32, "in precision fp32, GPUs round the operands of GEMMs to TF32 (sm_80 and later)");
+}
+
 namespace {
 
 void add_running(Table& t, Job& job) {
-  t.section("device", "Devices");
-  t.add("device.kind", &job.device.kind, "what ranks compute on; auto: each on a GPU while there are GPUs, the others on CPUs",
-        device_kinds(), {.alias = "device"});
+  add_device_choice(t, job.device.kind, job.device.tf32);
   t.add("device.memory", &job.device.memory, "memory that one device may use",
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});
-  t.add("device.tf32", &job.device.tf32, "with training.precision fp32, GPUs round the operands of GEMMs to TF32 (sm_80 and later)");
   t.section("checkpoint", "Checkpoints, in the run directory");
   t.add("checkpoint.every", &job.checkpoint.every, "iterations between checkpoints; one is always saved at the end",
         {.minimum = 0, .unset = "off", .example = "100"});

@@ -1,6 +1,7 @@
 #include "app/common/model_options.hpp"
 
 #include "app/common/job_table.hpp"
+#include "flotilla/session/device_choice.hpp"
 
 namespace flotilla::app {
 
@@ -16,6 +17,13 @@ void add_model(options::Table& t, ModelOptions& o) {
   t.add("inference.threads", &o.load.threads, "compute threads per rank",
         {.minimum = 0, .maximum = 4096, .unset = "the rank's part of the CPUs", .example = "8", .alias = "threads"});
   t.add("inference.deadline", &o.load.deadline, "a message or collective without progress for this long is an error", {.above = 0});
+  add_device_choice(t, o.device, o.tf32);
+}
+
+inference::LoadOptions load_options(const comm::World& world, const ModelOptions& o) {
+  auto load = o.load;
+  load.device = session::choose_device(world, o.device, o.tf32, load.deadline);
+  return load;
 }
 
 std::filesystem::path tokenizer_of(const ModelOptions& o, const inference::Subject& subject) {

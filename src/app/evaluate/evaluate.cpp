@@ -119,7 +119,7 @@ int evaluate_together(const comm::World& world, std::span<const std::string> arg
   {
     LiveLine line;
     if (speaks) line.show("evaluate: loading " + work.subject.name);
-    inference::LoadedModel model{world, work.subject, {{work.length}, 0}, work.options.model.load};
+    inference::LoadedModel model{world, work.subject, {{work.length}, 0}, load_options(world, work.options.model)};
     inference::TellProgress progress;
     if (speaks) progress = [&](std::int64_t done, std::int64_t all) { line.show(text("evaluate: ", done, " of ", all, " sequences")); };
     result = result_of(work, model, progress);

@@ -126,7 +126,7 @@ int generate_together(const comm::World& world, std::span<const std::string> arg
   const auto passes = inference::growing_text(work.room());
   std::optional<LiveLine> line;
   if (speaks) line.emplace().show("generate: loading " + work.subject.name);
-  inference::LoadedModel model{world, work.subject, passes, work.options.model.load};
+  inference::LoadedModel model{world, work.subject, passes, load_options(world, work.options.model)};
   line.reset();
   Stream stream{*work.codec, speaks && !output.json && output.file.empty()};
   stream.begin(work.text);

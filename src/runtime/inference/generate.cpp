@@ -57,8 +57,7 @@ class GrowingText {
       std::fill(end, all.end(), 0);
     };
     pass.take_logits = [&](const train::LogitRows& rows) {
-      const float* last = rows.first + (std::ssize(tokens) - 1) * rows.pitch;
-      columns_.assign(last, last + rows.columns.count());
+      columns_ = rows.of(std::ssize(tokens) - 1);
     };
     model_.passes().run(program, pass);
     cached_ += std::ssize(tokens);

@@ -40,6 +40,7 @@ class Loading {
 
   train::Options trainer_options() const {
     train::Options options;
+    options.device = options_.device;
     options.threads = threads_;
     options.deadline = options_.deadline;
     return options;
@@ -51,6 +52,7 @@ class Loading {
     probe::ProbeRequest request;
     request.model = subject_.model;
     request.length = shape_.lengths.front();
+    request.device = options_.device;
     request.threads = options_.threads;
     request.deadline = options_.deadline;
     const auto here = probe::discover(world_, request);
@@ -71,6 +73,7 @@ class Loading {
     Bytes most;
     for (const int length : shape_.lengths) {
       compute::Setup setup{subject_.model, length, tensor, world_.rank().value % tensor, options_.precision, threads_};
+      setup.device = options_.device;
       setup.cache = shape_.cache;
       most = std::max(most, compute::library_scratch(setup, microbatch(length)));
     }

@@ -2,6 +2,11 @@
 
 namespace flotilla::train {
 
+std::optional<gpu::Device> open_gpu(const compute::Device& device) {
+  if (device.kind == compute::DeviceKind::cpu) return {};
+  return gpu::Device::open(device.ordinal);
+}
+
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options, int cache) {
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = class_of(program, rank);

@@ -19,6 +19,9 @@ inline const program::RankClass& class_of(const program::Program& program, Rank 
   return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class));
 }
 
+/// Nothing for a CPU.
+std::optional<gpu::Device> open_gpu(const compute::Device&);
+
 /// Of this rank's backend. `cache`: as compute::Setup's.
 compute::Setup setup_of(const program::Program&, Rank, const Options&, int cache = 0);
 

@@ -16,15 +16,6 @@ namespace flotilla::train {
 
 namespace scalar = program::scalar;
 
-namespace {
-
-std::optional<gpu::Device> open_gpu(const compute::Device& device) {
-  if (device.kind == compute::DeviceKind::cpu) return {};
-  return gpu::Device::open(device.ordinal);
-}
-
-}  // namespace
-
 class Trainer::State {
  public:
   State(const comm::World& active, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,

@@ -181,14 +181,15 @@ void attention(Report& report) {
   auto *qkv = a.halves(rows * row), *out = a.halves(rows * s.width), *gradient = a.halves(rows * s.width), *back = a.raw<Half>(rows * row);
   auto *lse = a.raw<float>(rows * s.heads), *dots = a.raw<float>(rows * s.heads);
   const HeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
-  const AttentionShape shape{places, s.length, 0, 0.125f, 0, 0};
+  const AttentionShape shape{places, s.length, 0, 0.125f, 0, 0, 0, row, s.length};
   const auto grid = [&](int rows, int shared) {
     return gpu::LaunchShape{(s.length + rows - 1) / rows, s.heads, s.sequences, attention_threads, Bytes{shared}};
   };
   // Half of the scores are masked; two products forward, seven back.
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
   const auto run = [&](const std::string& kind, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward) {
-    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, shape, Dropout{});
+    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, shape,
+                  Dropout{});
     report.kernel(kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
                   Floats{lse}, shape, Dropout{});
     report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse},

@@ -4,27 +4,33 @@ namespace flotilla::compute::cuda {
 namespace {
 
 template <class E>
-void launch(const AttentionOperands<E>& o, hostgpu::Order order) {
-  const auto tiles = static_cast<unsigned>((o.length + attention_tile - 1) / attention_tile), heads = static_cast<unsigned>(o.heads),
-             groups = static_cast<unsigned>(o.groups), sequences = static_cast<unsigned>(o.sequences);
-  const int size = o.shape.places.size, element = static_cast<int>(sizeof(E));
-  const bool small = size <= small_head;
-  const auto shared = [&](bool forward) { return static_cast<std::size_t>(attention_shared(size, element, forward)); };
-  hostgpu::run({tiles, heads, sequences}, {attention_threads}, shared(true), order, [&] {
-    (small ? Kernels<E>::attention_forward_64 : Kernels<E>::attention_forward_128)(o.output, o.log_sum_exp, o.qkv, o.shape, o.drop);
-  });
-  hostgpu::run({tiles, heads, sequences}, {attention_threads}, shared(false), order, [&] {
-    (small ? Kernels<E>::attention_queries_64 : Kernels<E>::attention_queries_128)(o.back, o.dots, o.qkv, o.output, o.gradient, o.log_sum_exp,
-                                                                                   o.shape, o.drop);
-  });
-  hostgpu::run({tiles, groups, sequences}, {attention_threads}, shared(false), order, [&] {
-    (small ? Kernels<E>::attention_keys_64 : Kernels<E>::attention_keys_128)(o.back, o.dots, o.qkv, o.gradient, o.log_sum_exp, o.shape, o.drop);
-  });
-}
+struct Kernel {
+  using Operands = AttentionOperands<E>;
+  static unsigned tiles(const Operands& o) { return static_cast<unsigned>((o.length + attention_tile - 1) / attention_tile); }
+  static std::size_t shared(const Operands& o, bool forward) { return static_cast<std::size_t>(attention_shared(o.shape.places.size, static_cast<int>(sizeof(E)), forward)); }
+
+  static void forward(const Operands& o, hostgpu::Order order) {
+    const auto kernel = o.shape.places.size <= small_head ? Kernels<E>::attention_forward_64 : Kernels<E>::attention_forward_128;
+    const auto heads = static_cast<unsigned>(o.heads), sequences = static_cast<unsigned>(o.sequences);
+    hostgpu::run({tiles(o), heads, sequences}, {attention_threads}, shared(o, true), order,
+                 [&] { kernel(o.output, o.log_sum_exp, o.qkv, o.kv, o.shape, o.drop); });
+  }
+
+  static void backward(const Operands& o, hostgpu::Order order) {
+    const bool small = o.shape.places.size <= small_head;
+    const auto queries = small ? Kernels<E>::attention_queries_64 : Kernels<E>::attention_queries_128;
+    const auto keys = small ? Kernels<E>::attention_keys_64 : Kernels<E>::attention_keys_128;
+    const auto heads = static_cast<unsigned>(o.heads), groups = static_cast<unsigned>(o.groups), sequences = static_cast<unsigned>(o.sequences);
+    hostgpu::run({tiles(o), heads, sequences}, {attention_threads}, shared(o, false), order,
+                 [&] { queries(o.back, o.dots, o.qkv, o.output, o.gradient, o.log_sum_exp, o.shape, o.drop); });
+    hostgpu::run({tiles(o), groups, sequences}, {attention_threads}, shared(o, false), order,
+                 [&] { keys(o.back, o.dots, o.qkv, o.gradient, o.log_sum_exp, o.shape, o.drop); });
+  }
+};
 
 template <class E>
 void all(hostgpu::Order order) {
-  const auto check = [&](const AttentionCase& c) { check_attention<E>(c, "attention", 0, order, launch<E>); };
+  const auto check = [&](const AttentionCase& c) { check_attention<E, Kernel<E>>(c, "attention", 0, order); };
   check({37, 2, 2, 16, 0, true});   // a tail tile, dropout
   check({70, 2, 1, 8, 20, false});  // shared keys, a window that ends inside tiles
   check({9, 1, 1, 80, 0, false});   // four columns a lane, the last ones idle

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "check.hpp"
 
 /// Attention in fp64, for kernels of any kind.
@@ -28,20 +30,48 @@ inline HeadPlaces places_of(const AttentionCase& c) {
 /// What the three kernels of a kind work on.
 template <class E>
 struct AttentionOperands {
-  Buffer<E>&qkv, &output, &gradient, &back;
+  Buffer<E>&qkv, &kv, &output, &gradient, &back;
   Buffer<float>&log_sum_exp, &dots;
   AttentionShape shape;
   Dropout drop;
   int length, heads, groups, sequences;
 };
 
-/// `launch(operands, order)` runs forward and backward. `operand_rounding`: half a unit of what probabilities and gradients of scores are rounded to
-/// before they are multiplied.
-template <class E, class Launch>
-void check_attention(const AttentionCase& c, const std::string& name, double operand_rounding, hostgpu::Order order, const Launch& launch) {
+/// The queries behind half of the sequence again, with all keys and values in a cache that has room for more: (rows from the middle on,
+/// heads, size).
+template <class E, class Kernel>
+Buffer<E> cached_outputs(const AttentionCase& c, AttentionOperands<E> o, hostgpu::Order order) {
+  constexpr int room = 3;
+  const HeadPlaces p = o.shape.places;
+  const int cached = c.length / 2, rest = c.length - cached, row = 2 * c.groups * c.size;
+  const auto rows = static_cast<std::size_t>(o.sequences * rest), width = static_cast<std::size_t>(c.heads * c.size);
+  const auto places = static_cast<std::size_t>(o.sequences * (c.length + room));
+  Buffer<E> queries{rows * static_cast<std::size_t>(p.row)}, kv{places * static_cast<std::size_t>(row)}, output{rows * width};
+  Buffer<float> lse{static_cast<std::size_t>(o.sequences * c.heads * rest)};
+  for (int s = 0; s < o.sequences; ++s)
+    for (int i = 0; i < c.length; ++i) {
+      const E* from = o.qkv.get() + std::ptrdiff_t{s * c.length + i} * p.row;
+      E* to = kv.get() + std::ptrdiff_t{s * (c.length + room) + i} * row;
+      if (i >= cached) std::copy_n(from, p.row, queries.get() + std::ptrdiff_t{s * rest + i - cached} * p.row);
+      for (int g = 0; g < c.groups; ++g) {
+        std::copy_n(from + p.first_key + g * p.key_step, c.size, to + g * c.size);
+        std::copy_n(from + p.first_key + g * p.key_step + p.value_offset, c.size, to + (c.groups + g) * c.size);
+      }
+    }
+  AttentionShape shape = o.shape;
+  shape.places.first_key = 0, shape.places.key_step = c.size, shape.places.value_offset = c.groups * c.size;
+  shape.length = rest, shape.cached = cached, shape.key_row = row, shape.key_rows = c.length + room;
+  Kernel::forward({queries, kv, output, o.gradient, o.back, lse, o.dots, shape, o.drop, rest, c.heads, c.groups, o.sequences}, order);
+  return output;
+}
+
+/// `Kernel::forward` and `backward` (operands, order) run a kind of kernels. `operand_rounding`: half a unit of what probabilities and gradients
+/// of scores are rounded to before they are multiplied.
+template <class E, class Kernel>
+void check_attention(const AttentionCase& c, const std::string& name, double operand_rounding, hostgpu::Order order) {
   constexpr int sequences = 2, first_sequence = 3, first_head = 1;
   const HeadPlaces p = places_of(c);
-  const AttentionShape shape{p, c.length, c.window, 0.3f, first_sequence, first_head};
+  const AttentionShape shape{p, c.length, c.window, 0.3f, first_sequence, first_head, 0, p.row, c.length};
   const Dropout drop = c.drops ? Dropout{5, 6, 1u << 30, 4.0f / 3, 1} : Dropout{};
   const auto rows = static_cast<std::size_t>(sequences * c.length), width = static_cast<std::size_t>(c.heads * c.size),
              pitch = static_cast<std::size_t>(p.row);
@@ -49,9 +79,12 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
   Buffer<E> qkv{rows * pitch}, output{rows * width}, gradient{rows * width}, back{rows * pitch};
   Buffer<float> lse{static_cast<std::size_t>(sequences * c.heads * c.length)}, dots{lse.size()};
   qkv.normal(random), gradient.normal(random);
-  launch(AttentionOperands<E>{qkv, output, gradient, back, lse, dots, shape, drop, c.length, c.heads, c.groups, sequences}, order);
+  const AttentionOperands<E> operands{qkv, qkv, output, gradient, back, lse, dots, shape, drop, c.length, c.heads, c.groups, sequences};
+  Kernel::forward(operands, order);
+  Kernel::backward(operands, order);
+  const Buffer<E> cached = c.drops ? Buffer<E>{1} : cached_outputs<E, Kernel>(c, operands, order);  // nothing drops where there is a cache
 
-  Comparison outputs{name + suffix<E>}, sums{name + " log_sum_exp" + suffix<E>};
+  Comparison outputs{name + suffix<E>}, sums{name + " log_sum_exp" + suffix<E>}, from_cache{name + " cached" + suffix<E>, !c.drops};
   Comparison backs{name + " backward" + suffix<E>};
   std::vector<double> reference(rows * pitch), size(rows * pitch);
   const auto d = static_cast<std::size_t>(c.size);
@@ -89,7 +122,11 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
                 std::exp(score[k]) / sum * mask[k] * qkv.at((static_cast<std::size_t>(s * c.length + from) + k) * pitch + value_at + e);
             total += term, absolute += std::abs(term);
           }
-          outputs.add(output.at(row * width + head + e), total, rounding<E> * std::abs(total) + (relative + operand_rounding) * absolute + subnormal<E> + 1e-30);
+          const double bound = rounding<E> * std::abs(total) + (relative + operand_rounding) * absolute + subnormal<E> + 1e-30;
+          outputs.add(output.at(row * width + head + e), total, bound);
+          const int behind = i - c.length / 2;
+          if (!c.drops && behind >= 0)
+            from_cache.add(cached.at(static_cast<std::size_t>(s * (c.length - c.length / 2) + behind) * width + head + e), total, bound);
           dot += output.at(row * width + head + e) * gradient.at(row * width + head + e);  // of what is stored, as the kernel takes it
         }
         for (std::size_t k = 0; k < many; ++k) {

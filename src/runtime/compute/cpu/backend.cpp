@@ -21,6 +21,7 @@ class CpuBackend final : public Backend {
 
   void run(const Task& task) override { operations_.run(task); }
   void score_targets(const Task& task, std::span<TokenScore> scores) override { operations_.score_targets(task, scores); }
+  void read_logits(const Task&, std::int64_t row, std::span<float> to) override;
   void fill(std::span<std::byte>, unsigned char value) override;
   void copy(std::byte* to, const std::byte* from, const RowCopy&) override;
   void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
@@ -35,6 +36,12 @@ class CpuBackend final : public Backend {
   const Kernels<E>& kernels_;
   Operations<E> operations_;
 };
+
+template <class E>
+void CpuBackend<E>::read_logits(const Task& task, std::int64_t row, std::span<float> to) {
+  const model::LayerShape shape{task.sequences, setup_.length, setup_.tensor_parallel, setup_.tensor_index, setup_.precision};
+  std::copy_n(task.operand<float>(program::Role::logits) + row * model::logits_pitch(setup_.model, shape), to.size(), to.begin());
+}
 
 template <class E>
 void CpuBackend<E>::fill(std::span<std::byte> bytes, unsigned char value) {

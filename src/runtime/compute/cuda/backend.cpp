@@ -1,25 +1,37 @@
 #include "backend.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <vector>
 
+#include "cpu/kernels.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/half.hpp"
 #include "operations.hpp"
 
 namespace flotilla::compute {
 namespace cuda {
 namespace {
 
+/// Of copies between host and device that wait for nothing else.
+constexpr Seconds copy_limit{60};
+
+float to_float(float v) { return v; }
+float to_float(bfloat16 v) { return std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16); }
+float to_float(float16 v) { return half_to_float(v.bits); }
+
 template <class E>
 class CudaBackend final : public Backend {
  public:
   CudaBackend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> image)
-      : device_{device}, operations_{setup, device, image}, norm_{device.make_arena(Bytes{norm_bytes})} {
+      : setup_{setup}, device_{device}, operations_{setup, device, image}, norm_{device.make_arena(Bytes{norm_bytes})} {
     queue().fill(norm_.data(), Bytes{norm_bytes}, 0);
   }
 
   void run(const Task& task) override { operations_.run(task); }
   void score_targets(const Task&, std::span<TokenScore>) override;
+  void read_logits(const Task&, std::int64_t row, std::span<float> to) override;
   void fill(std::span<std::byte> bytes, unsigned char value) override {
     if (!bytes.empty()) queue().fill({bytes.data()}, Bytes{static_cast<std::int64_t>(bytes.size())}, value);
   }
@@ -43,6 +55,15 @@ class CudaBackend final : public Backend {
     return {.blocks_x = (n + of_block - 1) / of_block, .threads = element_threads};
   }
 
+  template <class T>
+  std::vector<T> fetched(const std::byte* from, std::size_t count) {
+    std::vector<T> values(count);
+    queue().copy_to_host(std::as_writable_bytes(std::span{values}), {const_cast<std::byte*>(from)});
+    queue().wait(copy_limit);
+    return values;
+  }
+
+  const Setup setup_;
   gpu::Device device_;
   Operations<E> operations_;
   gpu::Arena norm_;
@@ -88,9 +109,25 @@ void CudaBackend<E>::convert(std::span<const float> from, std::byte* to) {
   operations_.kernels().convert(queue(), elements(n, 16 / sizeof(E)), reinterpret_cast<E*>(to), from.data(), n);
 }
 
+/// By the expression of the host's kernel: a few numbers a token, from statistics that the device has computed.
 template <class E>
-void CudaBackend<E>::score_targets(const Task&, std::span<TokenScore>) {
-  throw Error{ErrorKind::unavailable, "scores of single tokens are computed on CPUs only"};
+void CudaBackend<E>::score_targets(const Task& task, std::span<TokenScore> scores) {
+  const auto tokens = static_cast<std::int64_t>(scores.size());
+  const auto members = static_cast<std::size_t>(setup_.tensor_parallel);
+  const auto stats = fetched<float>(task.operand<std::byte>(program::Role::gathered_stats), 3 * members * scores.size());
+  cpu::HeadRows rows{};
+  rows.gathered = stats.data();
+  rows.members = setup_.tensor_parallel;
+  rows.row_count = tokens;
+  cpu::kernels<float>().head_scores(rows, scores.data(), {0, tokens});
+}
+
+template <class E>
+void CudaBackend<E>::read_logits(const Task& task, std::int64_t row, std::span<float> to) {
+  const model::LayerShape shape{task.sequences, setup_.length, setup_.tensor_parallel, setup_.tensor_index, setup_.precision};
+  const float* first = task.operand<float>(program::Role::logits) + row * model::logits_pitch(setup_.model, shape);
+  const auto logits = fetched<E>(reinterpret_cast<const std::byte*>(first), to.size());
+  std::ranges::transform(logits, to.begin(), [](E v) { return to_float(v); });
 }
 
 template <class E>
@@ -103,7 +140,6 @@ std::string CudaBackend<E>::description() const {
 }  // namespace cuda
 
 std::unique_ptr<Backend> make_cuda_backend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> kernels) {
-  FLOTILLA_REQUIRE(setup.cache == 0, ErrorKind::unavailable, "keys and values are cached on CPUs only");
   switch (setup.precision) {
     case Precision::fp32: return std::make_unique<cuda::CudaBackend<float>>(setup, device, kernels);
     case Precision::bf16: return std::make_unique<cuda::CudaBackend<cuda::bfloat16>>(setup, device, kernels);

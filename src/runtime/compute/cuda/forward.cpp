@@ -25,7 +25,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
   RowsForward add;
   add.sum = output;
   add.partial = words;
-  add.bias = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + setup_.model.position_offset * d_;
+  add.bias = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
   add.bias_stride = static_cast<int>(d_);
   add.drop = dropout(f, DropSite::embedding);
   rows_forward(f, add);
@@ -47,10 +47,46 @@ void Operations<E>::attention_forward(const Frame& f) {
   to_qkv.bias = setup_.model.qkv_bias;
   multiply(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
   if (setup_.model.rotates()) rotate(f, qkv, false);
+  const E* kv = qkv;
+  AttentionShape shape = attention_shape(f);
+  if (setup_.cache > 0) {
+    append_keys(f, qkv);
+    kv = f.at(Role::cache);
+    in_cache(f, shape);
+  }
   (*attention_.forward)(stream_, attention_.launch(setup_.length, heads_, f.task.sequences, true), output,
-                        f.template saved<float>(f.block.log_sum_exp), qkv, attention_shape(f), dropout(f, DropSite::attention_probabilities));
+                        f.template saved<float>(f.block.log_sum_exp), qkv, kv, shape, dropout(f, DropSite::attention_probabilities));
   multiply(cpu::linear_forward(setup_.precision, f.n, d_, attention_width_),
            {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
+}
+
+/// Keys and values of these tokens to their places in the cache. A token's, or where keys are shared a group's, stand side by side in qkv:
+/// so one copy moves all of a sequence.
+template <class E>
+void Operations<E>::append_keys(const Frame& f, const E* qkv) {
+  FLOTILLA_ASSERT(f.task.cached >= 0 && f.task.cached + setup_.length <= setup_.cache, f.task.cached, " tokens are cached, of ", setup_.cache);
+  const std::int64_t size = setup_.model.head_size(), pieces = setup_.model.shares_keys() ? groups_ : 1;
+  const std::int64_t width = 2 * size * (groups_ / pieces), pitch = qkv_width_ / pieces, row = 2 * groups_ * size;
+  const auto bytes = [](std::int64_t elements) { return Bytes{elements * static_cast<std::int64_t>(sizeof(E))}; };
+  for (int sequence = 0; sequence < f.task.sequences; ++sequence) {
+    const E* from = qkv + std::int64_t{sequence} * setup_.length * qkv_width_ + pitch - width;
+    E* to = f.at(Role::cache) + (std::int64_t{sequence} * setup_.cache + f.task.cached) * row;
+    stream_.copy_rows_on_device({reinterpret_cast<std::byte*>(to)}, bytes(width), {reinterpret_cast<std::byte*>(const_cast<E*>(from))},
+                                bytes(pitch), bytes(width), setup_.length * pieces);
+  }
+}
+
+/// Where append_keys puts them.
+template <class E>
+void Operations<E>::in_cache(const Frame& f, AttentionShape& s) const {
+  const int size = setup_.model.head_size(), groups = static_cast<int>(groups_);
+  const bool shared = setup_.model.shares_keys();
+  s.places.first_key = 0;
+  s.places.key_step = shared ? 2 * size : size;
+  s.places.value_offset = shared ? size : groups * size;
+  s.key_row = 2 * groups * size;
+  s.key_rows = setup_.cache;
+  s.cached = static_cast<int>(f.task.cached);
 }
 
 /// As cpu::Operations::rotate: a group's queries and key side by side where keys are shared, else all queries and then all keys.
@@ -60,8 +96,9 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const bool shared = setup_.model.shares_keys();
   const std::int64_t bands = shared ? groups_ : 1, heads = shared ? queries + 1 : heads_ + groups_;
   const std::int64_t threads = f.n * heads * (size / 2);
+  const float* angles = reinterpret_cast<const float*>(angles_.data().address) + f.task.cached * size;
   kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .blocks_y = bands, .threads = element_threads},
-                  qkv, reinterpret_cast<const float*>(angles_.data().address), f.n, static_cast<int>(qkv_width_), (queries + 2) * size,
+                  qkv, angles, f.n, static_cast<int>(qkv_width_), (queries + 2) * size,
                   size, static_cast<int>(heads), back ? -size : size, setup_.length);
 }
 
@@ -172,6 +209,8 @@ void Operations<E>::head_loss(const Frame& f) {
   template void Operations<E>::embedding_end_forward(const Frame&); \
   template const E* Operations<E>::attention_input(const Frame&);   \
   template void Operations<E>::attention_forward(const Frame&);     \
+  template void Operations<E>::append_keys(const Frame&, const E*); \
+  template void Operations<E>::in_cache(const Frame&, AttentionShape&) const; \
   template void Operations<E>::rotate(const Frame&, E*, bool);      \
   template const E* Operations<E>::mlp_input(const Frame&);         \
   template void Operations<E>::mlp_forward(const Frame&);           \

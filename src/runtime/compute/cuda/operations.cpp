@@ -16,7 +16,7 @@ using model::Operation;
 constexpr Seconds upload_limit{60};
 
 model::LayerShape shape_of(const Setup& s, int sequences) {
-  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel};
+  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel, s.cache};
 }
 
 model::UnitRange rows_of(const model::LayerShape& s) {
@@ -103,7 +103,7 @@ Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::sp
       kernels_{module_, shared_memory(setup, sizeof(E))},
       attention_{choose_attention(kernels_, device.facts(), setup.model.head_size())},
       products_{device, setup.device.tf32},
-      angles_{upload(device, stream_, cpu::rotary_angles(setup.model, setup.length))} {
+      angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache)))} {
   FLOTILLA_REQUIRE(setup.model.head_size() <= largest_head, ErrorKind::unavailable, "attention heads of ", setup.model.head_size(),
                    " are larger than the ", largest_head, " that kernels for GPUs take: train on CPUs");
 }
@@ -246,6 +246,8 @@ AttentionShape Operations<E>::attention_shape(const Frame& f) const {
   s.scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(size)) : 1.0f;
   s.first_sequence = static_cast<int>(f.task.first_sequence);
   s.first_head = static_cast<int>(model::share(setup_.model.groups(), setup_.tensor_parallel, setup_.tensor_index).first * queries);
+  s.key_row = row;
+  s.key_rows = setup_.length;
   return s;
 }
 

@@ -75,6 +75,8 @@ class Operations {
   void embedding_end_forward(const Frame&);
   const E* attention_input(const Frame&);
   void attention_forward(const Frame&);
+  void append_keys(const Frame&, const E* qkv);
+  void in_cache(const Frame&, AttentionShape&) const;
   const E* mlp_input(const Frame&);
   void mlp_forward(const Frame&);
   void block_end_forward(const Frame&);

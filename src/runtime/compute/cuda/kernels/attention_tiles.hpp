@@ -40,16 +40,23 @@ __device__ inline void tiles_arrive() {
   __syncthreads();
 }
 
+/// Keys are numbered from the sequence's first token, queries from the first behind the cached ones.
 __device__ inline bool visible(const AttentionShape& s, int query, int key) {
+  const int itself = s.cached + query;
 #if defined(FLOTILLA_PLANT_WRONG_MASK)
-  return query < s.length && key < query && (s.window == 0 || key > query - s.window);
+  return query < s.length && key < itself && (s.window == 0 || key > itself - s.window);
 #else
-  return query < s.length && key <= query && (s.window == 0 || key > query - s.window);
+  return query < s.length && key <= itself && (s.window == 0 || key > itself - s.window);
 #endif
 }
 
 /// The first key that any query from `query` on sees.
-__device__ inline int first_key(const AttentionShape& s, int query) { return s.window == 0 || query < s.window ? 0 : query + 1 - s.window; }
+__device__ inline int first_key(const AttentionShape& s, int query) {
+  const int itself = s.cached + query;
+  return s.window == 0 || itself < s.window ? 0 : itself + 1 - s.window;
+}
+/// Behind the last key that any of `count` queries from `query` on sees.
+__device__ inline int end_of_keys(const AttentionShape& s, int query, int count) { return s.cached + min(query + count, s.length); }
 /// The first query behind all that see a key before `key`.
 __device__ inline int end_of_queries(const AttentionShape& s, int key) { return s.window == 0 ? s.length : min(s.length, key + s.window - 1); }
 

@@ -22,8 +22,8 @@
   F(adamw, S, E, float*, E*, const float*, float*, float*, std::int64_t, AdamWStep)                                                        \
   F(convert, S, E, E*, const float*, std::int64_t)                                                                                         \
   F(ordered_sum, S, E, E*, const E*, int, int, std::int64_t)                                                                               \
-  F(attention_forward_64, S, E, E*, float*, const E*, AttentionShape, Dropout)                                                             \
-  F(attention_forward_128, S, E, E*, float*, const E*, AttentionShape, Dropout)                                                            \
+  F(attention_forward_64, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                                                             \
+  F(attention_forward_128, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                                                            \
   F(attention_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)                           \
   F(attention_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)                          \
   F(attention_keys_64, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)                                  \
@@ -31,8 +31,8 @@
 
 /// Likewise those for elements of 16 bits.
 #define FLOTILLA_HALF_KERNELS(F, S, E)                                                                            \
-  F(attention_mma_forward_64, S, E, E*, float*, const E*, AttentionShape, Dropout)                                \
-  F(attention_mma_forward_128, S, E, E*, float*, const E*, AttentionShape, Dropout)                               \
+  F(attention_mma_forward_64, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                                \
+  F(attention_mma_forward_128, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                               \
   F(attention_mma_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)  \
   F(attention_mma_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout) \
   F(attention_mma_keys_64, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)     \

@@ -41,6 +41,8 @@ struct AttentionShape {
   int length = 1, window = 0;  ///< window: keys that a query sees, itself the last; 0: all before it
   float scale = 1;
   int first_sequence = 0, first_head = 0;  ///< global, for dropout
+  int cached = 0;                          ///< keys before those of the first query; forward only
+  int key_row = 0, key_rows = 0;           ///< elements of a row of keys, and rows of a sequence; forward only
 };
 
 /// The vocabulary's columns on this rank, and where rows of stats are.
