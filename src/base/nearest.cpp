@@ -11,6 +11,26 @@ namespace {
 
 bool same(char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); }
 
+/// Of a name like "training.global-batch" or "--model.name": its words.
+std::vector<std::string_view> words_of(std::string_view name) {
+  std::vector<std::string_view> words;
+  for (std::size_t end = 0; end < name.size();) {
+    const auto begin = name.find_first_not_of(".-_", end);
+    if (begin == std::string_view::npos) break;
+    end = std::min(name.find_first_of(".-_", begin), name.size());
+    words.push_back(name.substr(begin, end - begin));
+  }
+  return words;
+}
+
+/// Whether a longer name has all of the shorter one's words, in its order.
+bool has_words(std::string_view longer, const std::vector<std::string_view>& wanted) {
+  std::size_t found = 0;
+  for (const auto word : words_of(longer))
+    if (found < wanted.size() && same_word(word, wanted[found])) ++found;
+  return !wanted.empty() && found == wanted.size();
+}
+
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -30,17 +50,23 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  // The longest name anybody could mean; also keeps a hostile megabyte from costing a quadratic comparison.
-  if (word.size() > 128) return {};
-  std::string best;
-  std::size_t least = std::max<std::size_t>(word.size(), 3) / 3 + 1;
+  constexpr std::size_t longest = 128;  // that anybody could mean; a hostile megabyte must not cost a quadratic comparison
+  if (word.size() > longest) return {};
+  constexpr std::size_t slips = 2;  // letters that even a name of few words may have wrong
+  const auto wanted = words_of(word);
+  std::string best, with_words;
+  std::size_t least = std::max<std::size_t>(word.size(), 3) / 3 + 1, fewest = longest;
   for (const auto& candidate : known) {
     const auto distance = edit_distance(word, candidate);
+    if (distance < fewest && has_words(candidate, wanted)) {
+      fewest = distance;
+      with_words = candidate;
+    }
     if (distance >= least) continue;
     least = distance;
     best = candidate;
   }
-  return best;
+  return with_words.empty() || (!best.empty() && least <= slips) ? best : with_words;
 }
 
 bool same_word(std::string_view a, std::string_view b) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), same); }

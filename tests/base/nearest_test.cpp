@@ -41,6 +41,13 @@ TEST(Nearest, OnlyWhatCouldBeMeant) {
   EXPECT_EQ(nearest("dance", known), "");
   EXPECT_EQ(nearest("", known), "");
   EXPECT_EQ(nearest(std::string(1 << 20, 'a'), known), "");
+  const std::vector<std::string> options{"--training.beta1", "--training.global-batch", "--model.config", "--model.name", "--run.threads"};
+  EXPECT_EQ(nearest("--training.batch", options), "--training.global-batch");
+  EXPECT_EQ(nearest("--model", options), "--model.name");
+  EXPECT_EQ(nearest("--training.beta", options), "--training.beta1");
+  EXPECT_EQ(nearest("--threads", options), "--run.threads");
+  EXPECT_EQ(nearest("--thraeds", options), "");
+  EXPECT_EQ(nearest("--", options), "");
   EXPECT_EQ(suggestion("prob", known), "; did you mean 'probe'?");
   EXPECT_EQ(suggestion("xyzzy", known), "");
   EXPECT_TRUE(same_word("OPT-350m", "opt-350M"));

@@ -10,7 +10,8 @@ namespace flotilla {
 /// alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The known word closest to `word`, or "" when none is close enough to be what was meant (more than a third of its letters differ).
+/// The known name closest to `word`, or "" when none is close enough to be what was meant. One that has all words of `word` and more
+/// ("global-batch" for "batch") comes before one in which more than two letters differ, and else at most a third of the letters may.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 /// Whether two names differ in the case of their (ASCII) letters at most.
