@@ -102,6 +102,23 @@ TEST_P(ReferenceModel, HasPyTorchsLikelihoodsOfContinuations) {
   }
 }
 
+/// Three sequences, whatever the ranks: as many as there are, but for what does not divide evenly.
+TEST_P(ReferenceModel, MakesNoLargerPassesThanThereIsToRead) {
+  std::vector<Continuation> list;
+  for (int s = 0; s < 3; ++s) {
+    const auto all = sequence(s % sequences);
+    list.push_back({{all.begin(), all.begin() + 4}, {all.begin() + 4, all.end()}});
+  }
+  const int room = length_for(list, numbers_.model.positions);
+  auto small = load({{room}, 0, std::ssize(list)}), large = load({{room}, 0});
+  EXPECT_GE(small.sequences(), 3);
+  EXPECT_LT(small.sequences(), 3 + world().size());
+  EXPECT_GT(large.sequences(), 3 + world().size());
+  const auto expected = evaluate(large, list), found = evaluate(small, list);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    EXPECT_NEAR(found.at(i).log_likelihood, expected.at(i).log_likelihood, 1e-5 * std::abs(expected[i].log_likelihood));
+}
+
 /// Prompts of every length, so that blocks and single tokens are read; the next token is the likeliest of PyTorch's logits.
 TEST_P(ReferenceModel, GoesOnWithPyTorchsLikeliestToken) {
   const int tensor = world().size() == 4 ? 2 : 1;

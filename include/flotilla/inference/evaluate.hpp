@@ -48,6 +48,8 @@ struct TextScore {
   std::optional<double> byte_perplexity() const;
 };
 
+/// Sequences of `length` tokens that the texts are cut into.
+std::int64_t sequences_of(const std::vector<Text>&, int length);
 /// Scores of the texts, in order, then of all of them together where there are several. Collective.
 std::vector<TextScore> evaluate(LoadedModel&, const std::vector<Text>&, const Codec&, const TellProgress& = {});
 

@@ -25,6 +25,7 @@ struct LoadOptions {
 struct PassShape {
   std::vector<int> lengths;  ///< tokens of a pass, by number of the program: one or two
   int cache = 0;             ///< tokens of the one sequence whose keys and values are kept; 0: many sequences, and nothing is kept
+  std::int64_t sequences = 0;  ///< how many are to be read: passes are no larger; 0: any number
 };
 
 /// A model's weights on the ranks, and the passes over them. Collective over the world, one thread of each rank.

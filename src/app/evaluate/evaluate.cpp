@@ -84,6 +84,10 @@ int pass_length(const Evaluation& work) {
   return work.subject.plan ? work.subject.plan->length : std::min(positions, longest_unasked);
 }
 
+std::int64_t sequences_of(const Evaluation& work) {
+  return work.continuations.empty() ? inference::sequences_of(work.texts, work.length) : std::ssize(work.continuations);
+}
+
 Evaluation read_evaluation(std::span<const std::string> arguments) {
   Evaluation work;
   auto& o = work.options;
@@ -119,7 +123,7 @@ int evaluate_together(const comm::World& world, std::span<const std::string> arg
   {
     LiveLine line;
     if (speaks) line.show("evaluate: loading " + work.subject.name);
-    inference::LoadedModel model{world, work.subject, {{work.length}, 0}, load_options(world, work.options.model)};
+    inference::LoadedModel model{world, work.subject, {{work.length}, 0, sequences_of(work)}, load_options(world, work.options.model)};
     inference::TellProgress progress;
     if (speaks) progress = [&](std::int64_t done, std::int64_t all) { line.show(text("evaluate: ", done, " of ", all, " sequences")); };
     result = result_of(work, model, progress);

@@ -19,6 +19,8 @@ std::function<void(std::int64_t)> of_all(const TellProgress& progress, std::int6
   return [&progress, all](std::int64_t done) { progress(done, all); };
 }
 
+std::int64_t sequences_of(const Text& text, int length) { return (text.size() - 1 + length - 1) / length; }
+
 struct Windows {
   std::int64_t first = 0;  ///< number of the first one among all texts'
   std::int64_t count = 0;
@@ -29,7 +31,7 @@ class TextPassages {
  public:
   TextPassages(const std::vector<Text>& texts, int length, int vocabulary) : texts_{texts}, length_{length}, vocabulary_{vocabulary} {
     for (const Text& text : texts) {
-      windows_.push_back({total_, (text.size() - 1 + length - 1) / length});
+      windows_.push_back({total_, sequences_of(text, length)});
       total_ += windows_.back().count;
     }
   }
@@ -168,6 +170,12 @@ std::optional<double> TextScore::bits_per_byte() const {
 std::optional<double> TextScore::byte_perplexity() const {
   const auto bits = bits_per_byte();
   return bits ? std::optional{std::exp2(*bits)} : std::nullopt;
+}
+
+std::int64_t sequences_of(const std::vector<Text>& texts, int length) {
+  std::int64_t all = 0;
+  for (const Text& text : texts) all += sequences_of(text, length);
+  return all;
 }
 
 std::vector<TextScore> evaluate(LoadedModel& model, const std::vector<Text>& texts, const Codec& codec, const TellProgress& progress) {

@@ -88,7 +88,23 @@ class Loading {
                      world_.size(), " ranks");
   }
 
-  int microbatch(int length) const { return shape_.cache > 0 ? 1 : std::max(1, microbatch_tokens / length); }
+  int microbatch(int length) const {
+    const int most = shape_.cache > 0 ? 1 : std::max(1, microbatch_tokens / length);
+    return shape_.sequences > 0 ? static_cast<int>(std::min<std::int64_t>(most, shape_.sequences)) : most;
+  }
+
+  struct Deal {
+    int sequences, microbatches;
+  };
+  /// What each of `data` copies takes in a pass: enough to keep its stages busy, and no more than its part of what is to be read.
+  Deal deal(int length, int data, int pipeline) const {
+    if (shape_.cache > 0) return {1, 1};
+    const int in_flight = pipeline > 1 ? 2 * pipeline : 1;
+    if (shape_.sequences == 0) return {microbatch(length), in_flight};
+    const std::int64_t mine = (shape_.sequences + data - 1) / data;
+    const int sequences = static_cast<int>(std::clamp<std::int64_t>(mine / in_flight, 1, microbatch(length)));
+    return {sequences, static_cast<int>(std::min<std::int64_t>(in_flight, (mine + sequences - 1) / sequences))};
+  }
 
   std::vector<plan::Plan> chosen_plans() const {
     const int columns = world_.size() / options_.tensor_parallel;  // of tensor-parallel groups
@@ -113,9 +129,9 @@ class Loading {
                      pipeline * options_.tensor_parallel, " ranks, or leave out --inference.pipeline");
     std::vector<plan::Plan> plans;
     for (const int length : shape_.lengths) {
-      const int sequences = microbatch(length), in_flight = pipeline > 1 ? 2 * pipeline : 1;
-      const int batch = shape_.cache > 0 ? 1 : data * sequences * in_flight;
-      plans.push_back(plan::even_plan(subject_.model, length, batch, options_.precision, data, pipeline, options_.tensor_parallel, sequences));
+      const auto [sequences, microbatches] = deal(length, data, pipeline);
+      plans.push_back(plan::even_plan(subject_.model, length, data * sequences * microbatches, options_.precision, data, pipeline,
+                                      options_.tensor_parallel, sequences));
     }
     return plans;
   }
