@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <thread>
 
 #include "flotilla/base/error.hpp"
 #include "support/refusal.hpp"
@@ -38,6 +39,20 @@ TEST(File, KeepsNamesShapesAndAttributes) {
   EXPECT_EQ(file.dataset("a/b/block.3.weight").element(), Element::fp32);
   EXPECT_EQ(file.dataset("a/b/block.2.weight").read_all().back(), 4000000000u);
   EXPECT_LT(std::filesystem::file_size(path), 1u << 16);
+}
+
+TEST(File, ThreadsTakeTurns) {
+  const tests::TemporaryFolder folder;
+  const auto path = folder / "x.h5";
+  std::thread{[&] {
+    auto file = File::create(path);
+    file.write_attribute("step", 7);
+    file.close();
+  }}.join();
+  const auto file = File::open_for_reading(path);
+  EXPECT_EQ(file.read_integer("step"), 7) << "the other thread has no file open";
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_DEATH(std::thread{[&] { File::open_for_reading(path); }}.join(), "HDF5 is used from two threads at once");
 }
 
 TEST(File, RefusesWhatIsMissingOrOfAnotherType) {

@@ -9,8 +9,9 @@
 #include "flotilla/base/units.hpp"
 
 /// HDF5 files with datasets in their global shape, readable by h5dump and h5py. What a dataset holds is read and written at its place in
-/// the file, past HDF5 (plain_file.hpp). HDF5 is not thread-safe: all calls come from one thread of the process. Every failure is an Error
-/// of one line with file, dataset and HDF5's innermost message: bad_input when reading, temporary when writing: what is below HDF5 failed.
+/// the file, past HDF5 (plain_file.hpp). HDF5 is not thread-safe: while one thread has a file open, no other thread may (asserted). Every
+/// failure is an Error of one line with file, dataset and HDF5's innermost message: bad_input when reading, temporary when writing: what
+/// is below HDF5 failed.
 namespace flotilla::store {
 
 /// "HDF5 1.10.8", as linked.

@@ -53,19 +53,19 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
 File File::create(const std::filesystem::path& path) { return create(path, path.string()); }
 
 File File::create(const std::filesystem::path& path, const std::string& name) {
-  enter();
+  auto turn = std::make_unique<Turn>();
   const auto properties = access_properties(name);
   FileId id{checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get()), Doing::writing, name, "cannot create")};
-  return File{std::make_shared<Native>(name, std::move(id), Doing::writing)};
+  return File{std::make_shared<Native>(std::move(turn), name, std::move(id), Doing::writing)};
 }
 
 File File::open_for_reading(const std::filesystem::path& path) { return open_for_reading(path, path.string()); }
 
 File File::open_for_reading(const std::filesystem::path& path, const std::string& name) {
-  enter();
+  auto turn = std::make_unique<Turn>();
   const auto properties = access_properties(name);
   FileId id{checked(H5Fopen(path.c_str(), H5F_ACC_RDONLY, properties.get()), Doing::reading, name, "not a whole HDF5 file")};
-  return File{std::make_shared<Native>(name, std::move(id), Doing::reading)};
+  return File{std::make_shared<Native>(std::move(turn), name, std::move(id), Doing::reading)};
 }
 
 const std::string& File::name() const { return native_->path; }

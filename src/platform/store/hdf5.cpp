@@ -1,6 +1,7 @@
 #include "hdf5.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
 
 #include "flotilla/store/file.hpp"
@@ -17,6 +18,13 @@ namespace {
   return true;
 }();
 
+/// Whose turn it is: that of the thread which has files open.
+struct {
+  std::mutex mutex;
+  std::thread::id thread;
+  int files = 0;
+} turn;
+
 herr_t take_first(unsigned, const H5E_error2_t* error, void* message) {
   auto& text = *static_cast<std::string*>(message);
   if (text.empty() && error->desc) text = error->desc;
@@ -25,9 +33,21 @@ herr_t take_first(unsigned, const H5E_error2_t* error, void* message) {
 
 }  // namespace
 
+Turn::Turn() {
+  const std::scoped_lock lock{turn.mutex};
+  FLOTILLA_ASSERT(turn.files == 0 || turn.thread == std::this_thread::get_id(), "HDF5 is used from two threads at once");
+  turn.thread = std::this_thread::get_id();
+  ++turn.files;
+}
+
+Turn::~Turn() {
+  const std::scoped_lock lock{turn.mutex};
+  --turn.files;
+}
+
 void enter() {
-  static const auto owner = std::this_thread::get_id();
-  FLOTILLA_ASSERT(owner == std::this_thread::get_id(), "HDF5 is used from two threads");
+  const std::scoped_lock lock{turn.mutex};
+  FLOTILLA_ASSERT(turn.thread == std::this_thread::get_id(), "HDF5 is used from two threads at once");
 }
 
 std::string innermost_message() {

@@ -11,7 +11,16 @@
 
 namespace flotilla::store {
 
-/// To be called first in every public function that needs HDF5: asserts that no second thread calls.
+/// A thread's turn at HDF5, which it has while it has a file open. HDF5 is not thread-safe: asserts that no other thread has one.
+class Turn {
+ public:
+  Turn();
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+};
+
+/// To be called first in every public function on an open file: asserts that the turn is this thread's.
 void enter();
 
 /// HDF5's innermost message of the last failure, on one line.

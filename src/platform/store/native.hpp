@@ -9,11 +9,13 @@
 namespace flotilla::store {
 
 struct File::Native {
+  std::unique_ptr<Turn> turn;  ///< ends after the file is closed
   std::string path;
   FileId id;
   Doing doing = Doing::reading;
 
-  Native(std::string p, FileId file, Doing d) : path{std::move(p)}, id{std::move(file)}, doing{d} {}
+  Native(std::unique_ptr<Turn> mine, std::string p, FileId file, Doing d)
+      : turn{std::move(mine)}, path{std::move(p)}, id{std::move(file)}, doing{d} {}
 };
 
 struct Dataset::Native {
