@@ -7,7 +7,7 @@
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr int tag = 1;
+constexpr int tag = 0x7000;  // agreements have those up to 0x3fff; every MPI has this one
 
 template <class T, class Operation>
 void combine(const mpi::Communicator& communicator, std::vector<T>& values, Operation operation, Seconds deadline) {

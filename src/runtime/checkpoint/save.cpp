@@ -56,8 +56,6 @@ class Saver {
     begin(Phase::prepare);
     comm::require_same(world_, "the checkpoint to save", text(run_.string(), " step ", manifest_.step, " tensors ", fingerprint(tensors_)),
                        options_.deadline);
-    // Collective calls stay outside agree_on: who failed before one would leave the others waiting in it.
-    const auto communicator = world_.control().duplicate(options_.deadline);
     const Seconds start = now();
     std::vector<std::uint32_t> remainders;
     std::vector<std::uint64_t> owned;
@@ -68,9 +66,9 @@ class Saver {
       owned.push_back(has_exploded(state_));
     });
     agree_on("combining checksums", [&] {
-      combine_xor(communicator, remainders, options_.deadline);
-      combine_sum(communicator, owned, options_.deadline);
-      checksums_ = broadcast(communicator, checksums_of(tensors_, index_, std::move(remainders)), options_.deadline);
+      combine_xor(world_.control(), remainders, options_.deadline);
+      combine_sum(world_.control(), owned, options_.deadline);
+      checksums_ = broadcast(world_.control(), checksums_of(tensors_, index_, std::move(remainders)), options_.deadline);
       if (!root()) return;
       check_owned(owned);
       manifest_.exploded = manifest_.exploded || owned.back() > 0;
