@@ -1,0 +1,44 @@
+#pragma once
+#include <memory>
+
+#include "flotilla/checkpoint/checkpoint.hpp"
+
+namespace flotilla::checkpoint {
+
+/// What becomes of a state that begin() is given.
+enum class StateMemory {
+  changes,  ///< training goes on in it: it is copied first
+  stays     ///< it is a copy already, which stays as it is until the save is over
+};
+
+/// save() on a thread of its own and over channels of its own, while every rank goes on. One save at a time. The functions are called by
+/// one thread of each rank.
+class BackgroundSave {
+ public:
+  /// Makes the channels; where states change, takes the memory for a copy of what this rank owns of states laid out as `like`, which is all
+  /// that it ever takes. Collective. Throws comm::AgreedError{unavailable} where a rank has not the memory.
+  BackgroundSave(const comm::World&, const LocalState& like, StateMemory, Seconds deadline);
+  /// Where nobody has waited (an exception is passing), gives the thread a moment and then leaves it to itself: the job is about to end.
+  ~BackgroundSave();
+  BackgroundSave(const BackgroundSave&) = delete;
+  BackgroundSave& operator=(const BackgroundSave&) = delete;
+
+  /// Of this rank's copies; 0 where states stay.
+  Bytes copy_size() const;
+  /// Copies the state and begins to save it; none may be under way. Every rank is to call it, with the arguments of save(). Local.
+  void begin(const std::filesystem::path& run, const LocalState&, const Manifest&, const SaveOptions& = {});
+  /// Begun, and nobody has waited for it.
+  bool under_way() const { return thread_ != nullptr; }
+  /// Ended on this rank; the others are about to end. Cheap. Throws what ended it where that is no agreement of the ranks: a peer is lost.
+  bool over() const;
+  /// Until the one under way is over: what save() returns or throws.
+  SaveReport wait();
+
+ private:
+  struct Shared;
+  class Thread;
+  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace flotilla::checkpoint
