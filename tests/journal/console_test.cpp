@@ -36,6 +36,8 @@ TEST(Console, NotANumberIsShownAsSuch) {
 TEST(Console, OtherEventsAreLinesToo) {
   EXPECT_EQ(evaluation_line({20, 2.5, 64, 1.234, 0, 0}, 100), "step  20/100  evaluation loss 2.5000 (64 sequences, 1.23 s)");
   EXPECT_EQ(checkpoint_line({20, std::int64_t{3} << 29, 2.1, 0, 0}, 100), "step  20/100  checkpoint saved (1.50 GiB, 2.10 s)");
+  EXPECT_EQ(checkpoint_line({20, std::int64_t{3} << 29, 2.1, 0, 0, 0.012}, 100),
+            "step  20/100  checkpoint saved (1.50 GiB, 2.10 s beside the steps, pause 12.0 ms)");
 }
 
 TEST(Console, EveryNthStepGetsALineWithoutATerminal) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,9 @@ struct CheckpointRecord {
   double seconds = 0;
   double time = 0;
   int incarnation = 0;
+  std::optional<double> pause_seconds = {};  ///< of an asynchronous save: how long training stood still
+
+  double pause() const { return pause_seconds.value_or(seconds); }
 };
 
 /// {"event": "forecast"}: the first iterations held against the forecast, once.

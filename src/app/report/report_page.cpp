@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -166,10 +167,10 @@ page::LinePlot step_time_plot(const RunReport& report, const journal::Metrics& m
   return plot;
 }
 
-template <class Record>
-double sum(const std::vector<Record>& records, double Record::*member) {
+template <class Record, class Value>
+double sum(const std::vector<Record>& records, Value Record::*member) {
   double all = 0;
-  for (const auto& record : records) all += record.*member;
+  for (const auto& record : records) all += std::invoke(member, record);
   return all;
 }
 
@@ -184,7 +185,7 @@ page::BarChart wall_time_chart(const RunReport& report, const journal::Metrics& 
   }
   // What the first iteration itself took is an iteration's.
   for (const auto& started : metrics.started) starting -= std::min(starting, started.first_step_seconds);
-  const double lost = sums_of(report).lost_seconds, saving = sum(metrics.checkpoints, &journal::CheckpointRecord::seconds);
+  const double lost = sums_of(report).lost_seconds, saving = sum(metrics.checkpoints, &journal::CheckpointRecord::pause);
   const double evaluating = sum(metrics.evaluations, &journal::EvaluationRecord::seconds);
   const double other = std::max(0.0, inside - kept - lost - starting - saving - evaluating);
   page::BarChart chart;

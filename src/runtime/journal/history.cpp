@@ -54,7 +54,7 @@ void add_steps(Histories& all, const Metrics& metrics) {
   for (const auto& save : metrics.checkpoints) {
     auto& h = of(all, save.incarnation);
     ++h.checkpoints;
-    h.checkpoint_seconds += save.seconds;
+    h.checkpoint_seconds += save.pause();
     h.ended = std::max(h.ended, save.time);
   }
 }

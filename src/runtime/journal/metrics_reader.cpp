@@ -94,6 +94,7 @@ CheckpointRecord read_checkpoint(const Json& json) {
   auto r = with_stamps<CheckpointRecord>(json);
   r.bytes = json.get_int64("bytes", 0);
   r.seconds = duration(json, "seconds");
+  if (json.has("pause_seconds")) r.pause_seconds = duration(json, "pause_seconds");
   return r;
 }
 ForecastRecord read_forecast(const Json& json) {

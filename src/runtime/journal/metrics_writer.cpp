@@ -72,6 +72,7 @@ JsonLine members(const DataRecord& r) {
 JsonLine members(const CheckpointRecord& r) {
   auto line = event("checkpoint", r.step);
   line.add("bytes", r.bytes).add("seconds", r.seconds);
+  if (r.pause_seconds) line.add("pause_seconds", *r.pause_seconds);
   return line;
 }
 JsonLine members(const ForecastRecord& r) {
