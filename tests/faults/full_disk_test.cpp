@@ -23,7 +23,7 @@ const std::string& no_namespace() {
 }
 
 /// A run in a file system of its own, of 64 MiB.
-class FullDisk : public testing::Test {
+class FullDisk : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!no_namespace().empty()) GTEST_SKIP() << no_namespace();
@@ -38,7 +38,11 @@ class FullDisk : public testing::Test {
 
   /// Trains until two checkpoints are there.
   void start(const Words& more = {}) {
-    process_.emplace(train(run_, ranks, Words{text("--training.steps=", endless), "--checkpoint.every=2"} + more), folder());
+    const std::string asynchronous = GetParam() ? "true" : "false";
+    process_.emplace(
+        train(run_, ranks,
+              Words{text("--training.steps=", endless), "--checkpoint.every=2", "--checkpoint.asynchronous=" + asynchronous} + more),
+        folder());
     ASSERT_TRUE(wait_until([&] { return committed(run_).size() >= 2 || !process_->running(); }, patience)) << process_->err();
     ASSERT_TRUE(process_->running()) << process_->err();
   }
@@ -89,7 +93,7 @@ class FullDisk : public testing::Test {
 const std::string trains_on = "training continues, and the save is tried again",
                   room_again = "the run directory has room again: saved at step";
 
-TEST_F(FullDisk, TrainsOnAndSavesWhenThereIsRoom) {
+TEST_P(FullDisk, TrainsOnAndSavesWhenThereIsRoom) {
   start();
   fill();
   wait_for(trains_on);
@@ -106,7 +110,7 @@ TEST_F(FullDisk, TrainsOnAndSavesWhenThereIsRoom) {
   expect_resumes_after(committed(run_).back());
 }
 
-TEST_F(FullDisk, AStopWaitsForRoom) {
+TEST_P(FullDisk, AStopWaitsForRoom) {
   start();
   fill();
   wait_for(trains_on);
@@ -119,7 +123,7 @@ TEST_F(FullDisk, AStopWaitsForRoom) {
   expect_resumes_after(committed(run_).back());
 }
 
-TEST_F(FullDisk, AStopWithoutRoomEndsWithinTheGracePeriod) {
+TEST_P(FullDisk, AStopWithoutRoomEndsWithinTheGracePeriod) {
   start({"--run.grace=6s"});
   fill();
   wait_for(trains_on);
@@ -133,7 +137,7 @@ TEST_F(FullDisk, AStopWithoutRoomEndsWithinTheGracePeriod) {
   expect_resumes_after(newest);
 }
 
-TEST_F(FullDisk, AReadOnlyFileSystemIsWaitedFor) {
+TEST_P(FullDisk, AReadOnlyFileSystemIsWaitedFor) {
   start();
   // Another mount of the same folder over it: the metrics, which are open, keep their own.
   ASSERT_EQ(::mount(run_.c_str(), run_.c_str(), nullptr, MS_BIND, nullptr), 0) << std::strerror(errno);
@@ -148,6 +152,9 @@ TEST_F(FullDisk, AReadOnlyFileSystemIsWaitedFor) {
   EXPECT_EQ(end().code, 75);
   expect_resumes_after(committed(run_).back());
 }
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, FullDisk, testing::Bool(),
+                         [](const auto& way) { return std::string{way.param ? "asynchronous" : "synchronous"}; });
 
 }  // namespace
 }  // namespace flotilla::tests

@@ -6,17 +6,32 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int ranks = 3, kills = 50, steps = 300;
+constexpr int ranks = 3, steps = 300;
+
+/// FLOTILLA_KILLS asks for another number.
+int kills() {
+  const char* const wanted = std::getenv("FLOTILLA_KILLS");
+  return wanted != nullptr ? std::atoi(wanted) : 50;
+}
 
 /// Where in a run's life the blow falls; a delay on top makes it random.
 enum class Moment { starting, stepping, saving };
 
-class Kill : public testing::Test {
+/// How checkpoints are made, and when the blows fall.
+struct Way {
+  const char* name;
+  bool asynchronous = false;
+  std::vector<Moment> moments;
+  int save_every = 3;
+};
+
+class Kill : public testing::TestWithParam<Way> {
  protected:
   Words command(const fs::path& run, int save_every) const {
     return train(
         run, ranks,
-        {"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every)});
+        {"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every),
+         std::string{"--checkpoint.asynchronous="} + (GetParam().asynchronous ? "true" : "false")});
   }
 
   /// Folders of saves that have begun and are not committed, with what tells them from earlier ones of the same name.
@@ -50,20 +65,23 @@ class Kill : public testing::Test {
     return process.running();
   }
 
-  bool struck_enough(int moment) const { return struck_[moment] >= kills / 6; }
-  bool struck_enough() const { return struck_enough(0) && struck_enough(1) && struck_enough(2); }
+  bool struck_enough(Moment moment) const { return struck_[static_cast<int>(moment)] >= kills() / 6; }
+  bool struck_enough() const {
+    return std::ranges::all_of(GetParam().moments, [this](Moment moment) { return struck_enough(moment); });
+  }
   /// Towards the end one of those that have had too few: which blows miss is chance.
   Moment any_moment() {
-    auto moment = static_cast<int>(random_() % 3);
-    if (struck_[0] + struck_[1] + struck_[2] >= kills)
-      while (struck_enough(moment) && !struck_enough()) moment = (moment + 1) % 3;
-    return static_cast<Moment>(moment);
+    const auto& moments = GetParam().moments;
+    auto moment = random_() % moments.size();
+    if (struck_[0] + struck_[1] + struck_[2] >= kills())
+      while (struck_enough(moments[moment]) && !struck_enough()) moment = (moment + 1) % moments.size();
+    return moments[moment];
   }
 
   /// One incarnation. False when it ended by itself.
   bool strike() {
     age_leftovers(run_);
-    Process process{command(run_, 3), folder()};
+    Process process{command(run_, GetParam().save_every), folder()};
     const auto victim = static_cast<int>(random_() % ranks);
     const auto moment = any_moment();
     if (!reach(process, moment)) {
@@ -80,6 +98,7 @@ class Kill : public testing::Test {
     if (!hit || ended.code == 0) return false;
     EXPECT_EQ(ended.code, 137) << ended.out << ended.err;
     ++struck_[static_cast<int>(moment)];
+    cut_short_ += !saves_under_way().empty();
     return true;
   }
 
@@ -100,19 +119,20 @@ class Kill : public testing::Test {
   }
 
   const fs::path plan_ = plan_file(1, 3, 1);
-  const fs::path run_ = folder() / "killed";
+  const fs::path run_ = folder() / text("killed-", GetParam().name);
   std::mt19937 random_{4711};
   std::int64_t newest_ = 0;
   int struck_[3] = {0, 0, 0};
+  int cut_short_ = 0;  ///< blows that left a save half done
   std::map<std::int64_t, double> unbroken_;
 };
 
-TEST_F(Kill, TheRunComesBackAsIfNothingHadHappened) {
-  const auto reference = folder() / "unbroken";
+TEST_P(Kill, TheRunComesBackAsIfNothingHadHappened) {
+  const auto reference = folder() / text("unbroken-", GetParam().name);
   const auto ended = run(command(reference, steps));
   ASSERT_EQ(ended.code, 0) << ended.err;
   unbroken_ = losses(reference);
-  for (int strikes = 0; (strikes < kills || !struck_enough()) && !HasFailure();) {
+  for (int strikes = 0; (strikes < kills() || !struck_enough()) && !HasFailure();) {
     if (strike()) {
       ++strikes;
       expect_sound();
@@ -125,7 +145,15 @@ TEST_F(Kill, TheRunComesBackAsIfNothingHadHappened) {
   age_leftovers(run_);
   ASSERT_EQ(run(command(run_, steps)).code, 0);
   expect_unbroken();
+  EXPECT_GT(cut_short_, 0) << "no blow met a save";
+  std::cout << "blows: " << struck_[0] << " at a start, " << struck_[1] << " between steps, " << struck_[2] << " during a save; "
+            << cut_short_ << " left one half done\n";
 }
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Kill,
+                         testing::Values(Way{"synchronous", false, {Moment::starting, Moment::stepping, Moment::saving}},
+                                         Way{"asynchronous", true, {Moment::saving}, 5}),
+                         [](const auto& way) { return std::string{way.param.name}; });
 
 }  // namespace
 }  // namespace flotilla::tests

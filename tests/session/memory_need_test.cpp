@@ -36,6 +36,13 @@ TEST(MemoryNeed, AllRanksMustHoldBothPlans) {
   EXPECT_EQ(lacks.why, "n1 needs 2.00 KiB for both plans and may use 1.00 KiB");
 }
 
+TEST(MemoryNeed, CopiesOfTheStateNeedRoomOnAllRanks) {
+  const auto name = [](Rank rank) { return "n" + std::to_string(rank.value); };
+  const std::vector<MemoryNeed> enough{{1024, 1024, false}, {0, 0, false}, {99, 0, false}}, lacking{{10, 10, false}, {1025, 1024, false}};
+  EXPECT_EQ(no_room_for_copies(enough, name), "") << "to the last byte, and a limit that nobody knows excludes nothing";
+  EXPECT_EQ(no_room_for_copies(lacking, name), "n1 needs 1.00 KiB with a copy of what it saves and may use 1.00 KiB");
+}
+
 TEST(MemoryNeed, WhereARestartWouldTakeTheOldPlanAgainTheNewOneIsRefused) {
   const auto refused = readiness({{2048, 1024, false}}, true);
   EXPECT_EQ(refused.verdict, Verdict::refuse);

@@ -14,6 +14,14 @@ TEST(TimeLeft, TheLastStepIsTheOneAfterWhichNoOtherFits) {
   EXPECT_FALSE(left.last_step({1e9}));
 }
 
+TEST(TimeLeft, TheSaveForTheEndComesAfterTheOneUnderWay) {
+  const TimeLeft left{Seconds{1000}, Seconds{60}, Seconds{10}, Seconds{5}};
+  EXPECT_EQ(left.after_save({902}, {900}).save, Seconds{8}) << "3 of its 5 are left";
+  EXPECT_EQ(left.after_save({950}, {900}).save, Seconds{5}) << "it takes longer than any before, and may end at any moment";
+  EXPECT_FALSE(left.after_save({912}, {912}).last_step({910}));
+  EXPECT_TRUE(left.after_save({912}, {912}).last_step({910.1})) << "910.1 + 2 x 10 + 2 x 5 + 60";
+}
+
 TEST(StepInHand, IsGivenUpWhereItsEndAndASaveComeAfterTheKill) {
   StepInHand hand{.began = Seconds{100}, .step = Seconds{20}, .save = Seconds{3}, .grace = Seconds{10}, .told = {}, .ends = {}};
   EXPECT_FALSE(hand.too_long({1e9})) << "nobody will be killed";

@@ -58,6 +58,7 @@ struct ActivePlan {
   Bytes arena;                          ///< on this rank
   std::unique_ptr<comm::World> active;  ///< before the trainer, which talks over it
   std::unique_ptr<train::Trainer> trainer;
+  Bytes save_copy = {};  ///< on this rank, beside the arena: of the state, for asynchronous saves
 };
 /// Forms the active ranks, takes the arena, forms and proves the groups; the training state is not filled. Collective over the world.
 /// Throws comm::AgreedError when a rank has not the memory or a group fails its proof; nothing is held then.

@@ -73,6 +73,7 @@ struct RunConfig {
     std::int64_t every = 0;  ///< steps; 0: off
     Seconds every_time;      ///< 0: off
     int keep = 2;            ///< 0: all
+    bool asynchronous = false;  ///< written while training goes on, where there is memory for a copy of the state
   } checkpoint;
   struct Run {
     std::string directory = "flotilla-run";

@@ -219,6 +219,8 @@ void add_running(Table& t, Job& job) {
         {.minimum = 0, .unset = "off", .example = "100"});
   t.add("checkpoint.every-time", &job.checkpoint.every_time, "time between checkpoints", {.unset = "off", .example = "30min"});
   t.add("checkpoint.keep", &job.checkpoint.keep, "number of newest checkpoints to keep; 0 keeps all", {.minimum = 0});
+  t.add("checkpoint.asynchronous", &job.checkpoint.asynchronous,
+        "train on while a checkpoint is written, from a copy in memory if there is room for one");
   t.section("run", "The run");
   t.add("run.directory", &job.run.directory, "run directory: checkpoints, metrics, profile, outcome; a run found there is resumed",
         {.value = "DIRECTORY"});

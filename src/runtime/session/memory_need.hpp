@@ -35,4 +35,7 @@ struct Readiness {
 /// `plan_is_given`: a restart would take --plan again, and not what was saved. `name` is of a rank of the world.
 Readiness readiness_of(std::span<const MemoryNeed> by_rank, bool plan_is_given, const std::function<std::string(Rank)>& name);
 
+/// Why copies of the state for asynchronous saves do not fit beside the plan, which the needs count in; empty where they do.
+std::string no_room_for_copies(std::span<const MemoryNeed> by_rank, const std::function<std::string(Rank)>& name);
+
 }  // namespace flotilla::session

@@ -23,6 +23,7 @@ struct Before {
   cluster::Profile profile;
   Bytes arena;                      ///< on this rank
   program::HostMemory host_memory;  ///< likewise
+  Bytes save_copy;                  ///< likewise
 };
 
 /// The active ranks' first rank holds its steps against the forecast.
@@ -47,7 +48,7 @@ MemoryNeed need_here(const RunContext& place, const Before& before, const Lowere
   const Bytes limit = memory_limit(place.config.device.memory, type == nullptr ? Bytes{} : type->memory);
   const Bytes arenas = before.arena + lowered.arena(here);
   if (place.device.kind == compute::DeviceKind::cpu)
-    return {(program::migration_peak(before.arena, lowered.arena(here)) + place.runtime_constant).count, limit.count};
+    return {(program::migration_peak(before.arena, lowered.arena(here)) + before.save_copy + place.runtime_constant).count, limit.count};
   const MemoryNeed on_gpu{(arenas + (type == nullptr ? Bytes{} : type->context)).count, limit.count};
   const auto after = lowered.host_memory(here);
   const Bytes copies = before.host_memory.pinned + before.host_memory.state + after.pinned + after.state;
@@ -142,7 +143,7 @@ void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank spea
   FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
   const RunContext beside{world_,         place.config,       place.data,   place.runtime,     place.runtime_constant,
                           place.threads, place.device, place.schedule, place.phases, place.plans, place.plan_is_given};
-  thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena, work.trainer ? work.trainer->host_memory() : program::HostMemory{}}, speaker, next);
+  thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena, work.trainer ? work.trainer->host_memory() : program::HostMemory{}, work.save_copy}, speaker, next);
 }
 
 bool PlanAhead::over() const noexcept { return thread_ && thread_->over(); }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <thread>
 
+#include "asynchronous_saves.hpp"
 #include "control_requests.hpp"
 #include "device_inventory.hpp"
 #include "flotilla/base/clock.hpp"
@@ -176,6 +177,7 @@ class Run::State {
             &totals_,
             work.active_ranks,
             work.chosen.profile,
+            asynchronous_saves(place_, work),
             requests(work),
             replanner(work),
             &ahead_,
@@ -206,7 +208,7 @@ class Run::State {
   }
 
   void close(const ActivePlan& work) const {
-    account_memory(*work.active, work.arena);
+    account_memory(*work.active, work.arena + work.save_copy);
     account_gpu_memory(work);
     if (!place_.config.report.timeline.empty())
       monitor::write_measured_timeline(place_.config.report.timeline, *work.active, *work.trainer, deadline());
@@ -226,10 +228,10 @@ class Run::State {
       log::warning("GPUs hold ", Bytes{over}, " more than the plan assumed; are they used by others? (nvidia-smi)");
   }
 
-  /// What the processes of CPU ranks held beside their arenas, against the bound that the plan was made with.
-  void account_memory(const comm::World& active, Bytes arena) const {
+  /// What the processes of CPU ranks held beside their arenas and copies of the state, against the bound that the plan was made with.
+  void account_memory(const comm::World& active, Bytes exact) const {
     const bool on_cpu = place_.device.kind == compute::DeviceKind::cpu;
-    const std::int64_t mine = on_cpu ? (topology::peak_resident() - arena).count : 0;
+    const std::int64_t mine = on_cpu ? (topology::peak_resident() - exact).count : 0;
     std::int64_t most = 0;
     for (auto theirs : mpi::all_gather(active.control(), mine, deadline())) most = std::max(most, theirs);
     if (active.rank() != Rank{0} || most <= 0) return;

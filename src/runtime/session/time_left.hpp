@@ -15,6 +15,12 @@ struct TimeLeft {
 
   /// Whether the step that begins now must be the last: another one and the save after it might not end in time.
   bool last_step(Seconds time) const { return ends && time + 2 * step + save + slack > *ends; }
+  /// While a save is under way that began at `begun`: the one for the end comes after what is left of it.
+  TimeLeft after_save(Seconds time, Seconds begun) const {
+    auto left = *this;
+    left.save += std::max(Seconds{0}, begun + save - time);
+    return left;
+  }
 };
 
 /// When the process is killed: the earlier of both, where somebody has said.

@@ -104,9 +104,15 @@ void TrainingLoop::tell(const PlanChange& change) {
 }
 
 SegmentResult TrainingLoop::run() {
-  auto segment_result = run_steps();
-  search_.end();
-  return segment_result;
+  try {
+    auto segment_result = run_steps();
+    settle();  // whoever goes on may change the state, and these ranks
+    search_.end();
+    return segment_result;
+  } catch (const comm::AgreedError&) {  // all ranks are here: the checkpoint of an earlier step is still made
+    settle();
+    throw;
+  }
 }
 
 SegmentResult TrainingLoop::run_steps() {
@@ -115,7 +121,7 @@ SegmentResult TrainingLoop::run_steps() {
   while (done_ < last_step()) {
     note_phase();
     const Seconds begin = now();
-    const auto result = one_step();
+    auto result = one_step();
     if (result.given_up) return leave_step();
     require_finite(result);
     ++done_;
@@ -127,6 +133,10 @@ SegmentResult TrainingLoop::run_steps() {
     check_forecast(took);
     check_speed(took);
     evaluate_if_due();
+    if (result.save && save_under_way()) {  // the first rank says that it is over
+      settle();
+      result.save = false;
+    }
     const auto outcome = outcome_of(result, done_, config.training.steps, retry_.failing() ? SaveSchedule{} : schedule_);
     if (outcome.ends()) in_.ahead->abandon();
     if (outcome.ends())
@@ -216,13 +226,18 @@ bool TrainingLoop::notes_stop() {
 train::StepRequests TrainingLoop::step_requests() {
   train::StepRequests step_requests;
   step_requests.stop = notes_stop();
-  if (speaks() && time_left_.last_step(now())) {
+  if (speaks() && time_left().last_step(now())) {
     if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
     step_requests.stop = true;
   }
   if (speaks()) look_for_next_plan();
   step_requests.change = switch_.tells(in_.ahead->over());
-  step_requests.save = speaks() && (retry_.failing() ? retry_.due(now()) : schedule_.due_at(now(), last_save_));
+  if (save_under_way()) {
+    const bool over = in_.background->over();  // where a peer was lost, any rank may hear of it first
+    step_requests.save = speaks() && over;
+  } else {
+    step_requests.save = speaks() && (retry_.failing() ? retry_.due(now()) : schedule_.due_at(now(), last_save_));
+  }
   return step_requests;
 }
 
@@ -247,7 +262,7 @@ std::string TrainingLoop::why_stopped() const {
 
 train::StepResult TrainingLoop::one_step() {
   const auto wanted = step_requests();
-  guard_.begin(done_, time_left_, wanted.stop);
+  guard_.begin(done_, time_left(), wanted.stop);
   const auto result = in_.trainer.step(done_, wanted);
   guard_.end();
   return result;
@@ -372,18 +387,40 @@ Seconds TrainingLoop::longest_save_so_far() const {
 }
 
 void TrainingLoop::save() {
-  if (saved_ == done_) return;
-  if (const auto failure = try_to_save(in_.manifest); failure && retry_.failures() == 1 && speaks())
-    log::warning(failure->what(), "; training continues, and the save is tried again",
+  if (!settle() || saved_ == done_) return;
+  const auto failure = attempt([&] { in_.background ? begin_save(in_.manifest) : save_now(in_.manifest); });
+  if (failure) warn_of(*failure);
+}
+
+bool TrainingLoop::settle() {
+  if (!save_under_way()) return true;
+  const Seconds since = now();
+  const auto failure = attempt([&] {
+    const auto report = in_.background->wait();
+    journal::CheckpointRecord record;
+    record.step = writing_.step;
+    record.bytes = report.size.count;
+    record.seconds = (now() - writing_.begun).value;
+    record.pause_seconds = (writing_.pause + (now() - since)).value;
+    note_saved(record);
+  });
+  if (failure) warn_of(*failure);
+  return !failure;
+}
+
+void TrainingLoop::warn_of(const comm::AgreedError& failure) const {
+  if (retry_.failures() == 1 && speaks())
+    log::warning(failure.what(), "; training continues, and the save is tried again",
                  saved_ > 0 ? text(": until then the checkpoint of step ", saved_, " is the newest") : "");
 }
 
 void TrainingLoop::save_for_the_end(const checkpoint::Manifest& manifest) {
+  settle();
   if (saved_ == done_) return;
   RoomWait wait;
   wait.began = now();
   for (bool told = false;; told = true) {
-    const auto failure = try_to_save(manifest);
+    const auto failure = attempt([&] { save_now(manifest); });
     if (!failure) return;
     const auto pause = pause_for_room(wait);
     if (!pause) throw comm::AgreedError{failure->kind(), text(failure->what(), "; there was no room in time to save step ", done_)};
@@ -404,21 +441,18 @@ std::optional<Seconds> TrainingLoop::pause_for_room(RoomWait& wait) const {
   return words.empty() ? std::nullopt : std::optional{Seconds{std::stod(words)}};
 }
 
-std::optional<comm::AgreedError> TrainingLoop::try_to_save(checkpoint::Manifest manifest) {
+std::optional<comm::AgreedError> TrainingLoop::attempt(const std::function<void()>& work) {
   try {
-    save(std::move(manifest));
+    work();
   } catch (const comm::AgreedError& error) {
     if (error.kind() != ErrorKind::temporary) throw;
     retry_.failed(now());
     return error;
   }
-  if (retry_.failures() > 0 && speaks()) log::info("the run directory has room again: saved at step ", done_);
-  retry_.worked();
   return std::nullopt;
 }
 
-void TrainingLoop::save(checkpoint::Manifest manifest) {
-  in_.ahead->wait();  // it makes communicators, and so does the file
+checkpoint::Manifest TrainingLoop::completed(checkpoint::Manifest manifest) const {
   comm::agree_on(
       in_.active, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.config.comm.deadline);
   manifest.step = done_;
@@ -428,25 +462,50 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   manifest.training = training_identity(in_.config, done_);
   if (!phase().name.empty()) manifest.provenance.emplace_back("phase", phase().name);
   manifest.exploded = 2 * skipped_ > done_ - std::max(saved_, in_.first_step);
+  return manifest;
+}
+
+checkpoint::SaveOptions TrainingLoop::save_options() const {
   checkpoint::SaveOptions options;
   options.keep = in_.config.checkpoint.keep;
   options.deadline = in_.config.comm.deadline;
-  const auto report = checkpoint::save(in_.active, in_.allocation.run(), in_.trainer.state(), manifest, options);
-  saved_ = done_;
+  return options;
+}
+
+void TrainingLoop::save_now(checkpoint::Manifest manifest) {
+  manifest = completed(std::move(manifest));
+  const auto report = checkpoint::save(in_.active, in_.allocation.run(), in_.trainer.state(), manifest, save_options());
   last_save_ = now();
-  if (!speaks()) return;
   journal::CheckpointRecord record;
   record.step = done_;
   record.bytes = report.size.count;
-  in_.totals->saved_step = done_;
   record.seconds = report.total.value;
-  time_left_.save = std::max(time_left_.save, report.total);
+  note_saved(record);
+}
+
+void TrainingLoop::begin_save(checkpoint::Manifest manifest) {
+  const Seconds begun = now();
+  in_.background->begin(in_.allocation.run(), in_.trainer.state(), completed(std::move(manifest)), save_options());
+  last_save_ = now();
+  writing_ = {done_, begun, last_save_ - begun};
+}
+
+void TrainingLoop::note_saved(journal::CheckpointRecord record) {
+  saved_ = record.step;
+  const bool failed_before = retry_.failing();
+  retry_.worked();
+  if (!speaks()) return;
+  if (failed_before) log::info("the run directory has room again: saved at step ", record.step);
+  in_.totals->saved_step = record.step;
+  time_left_.save = std::max(time_left_.save, Seconds{record.seconds});
   metrics_->write(record);
   note_data();
   if (tensorboard_) tensorboard_->write(record);
-  if (prometheus_) prometheus_->saved(done_);
+  if (prometheus_) prometheus_->saved(record.step);
   say(journal::checkpoint_line(record, in_.config.training.steps));
 }
+
+TimeLeft TrainingLoop::time_left() const { return save_under_way() ? time_left_.after_save(now(), writing_.begun) : time_left_; }
 
 SegmentResult TrainingLoop::hand_over(const plan::Plan& plan, const std::string& why) {
   auto manifest = in_.manifest;

@@ -1,10 +1,12 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "flotilla/checkpoint/background_save.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -51,6 +53,7 @@ struct LoopInput {
   RunTotals* totals = nullptr;          ///< what the loop does is added to it, where it writes the metrics
   std::vector<Rank> active_ranks;       ///< of the job, by rank of the active ranks
   cluster::Profile profile;             ///< of the job's devices
+  std::unique_ptr<checkpoint::BackgroundSave> background;  ///< empty: saves are synchronous
   /// Asked before each step, on the active ranks' rank 0.
   std::function<std::optional<NextPlan>()> next_plan;
   /// Asked when a device or a link has been slow for a while, or is so no longer; empty: nobody plans again.
@@ -110,15 +113,26 @@ class TrainingLoop {
   journal::EvaluationRecord evaluate();
   /// Of a mixture: what has been drawn from its sources.
   void note_data();
-  /// Trains on where the run directory is full or away, and tries again later.
+  /// Trains on where the run directory is full or away, and tries again later. An asynchronous save first waits for the one before it.
   void save();
+  bool save_under_way() const { return in_.background && in_.background->under_way(); }
+  /// Waits for the save under way, if one is; false where it failed, and is tried again later. Collective.
+  bool settle();
   /// The same where nothing follows: waits for room while that is of use, then throws the AgreedError.
   void save_for_the_end(const checkpoint::Manifest&);
   /// Before the next try, the same on every rank; nothing where none would end in time. Collective.
   std::optional<Seconds> pause_for_room(RoomWait&) const;
-  /// Why there was no room; nothing when the state is saved. Throws what cannot be tried again. Collective.
-  std::optional<comm::AgreedError> try_to_save(checkpoint::Manifest);
-  void save(checkpoint::Manifest);
+  /// Why there was no room; nothing when `work` made a checkpoint of `step` or began to. Throws what cannot be tried again. Collective.
+  std::optional<comm::AgreedError> attempt(const std::function<void()>& work);
+  void save_now(checkpoint::Manifest);
+  void begin_save(checkpoint::Manifest);
+  /// What the checkpoint of this step says. Collective: the run directory must still be ours.
+  checkpoint::Manifest completed(checkpoint::Manifest) const;
+  checkpoint::SaveOptions save_options() const;
+  void note_saved(journal::CheckpointRecord);
+  void warn_of(const comm::AgreedError&) const;
+  /// With what is left of the save under way.
+  TimeLeft time_left() const;
   /// The longest save that earlier incarnations measured.
   Seconds longest_save_so_far() const;
   bool speaks() const { return metrics_.has_value(); }
@@ -131,6 +145,10 @@ class TrainingLoop {
   std::int64_t saved_;        ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   Seconds last_save_;
   SaveRetry retry_;
+  struct {
+    std::int64_t step = 0;
+    Seconds begun, pause;
+  } writing_;  ///< the asynchronous save under way
   std::string stop_reason_;
   PlanSwitch switch_;
   bool disturbed_ = false;                         ///< planning or preparing went on in this window; rank 0
