@@ -171,5 +171,17 @@ TEST(OddLinks, LatencyCountsToo) {
   EXPECT_EQ(odd_links(places, measured).nodes, std::vector<int>{5});
 }
 
+TEST(OddLinks, LatenciesThatScatterNameNobody) {
+  const auto places = places_of(16, 16);
+  std::vector<MeasuredPair> measured;
+  int k = 0;
+  for (const auto& pair : first_pairs(places)) measured.push_back({pair, 25e9, Seconds{30e-6 + 20e-6 * (k++ % 5)}});
+  const auto found = odd_links(places, measured);
+  EXPECT_TRUE(found.nodes.empty() && found.pairs.empty());
+  for (auto& m : measured)
+    if (m.pair.a == 5 || m.pair.b == 5) m.latency = Seconds{500e-6};
+  EXPECT_EQ(odd_links(places, measured).nodes, std::vector<int>{5});
+}
+
 }  // namespace
 }  // namespace flotilla::bench

@@ -9,6 +9,7 @@
 #   cluster.sh DIR crash NODE...      power failure
 #   cluster.sh DIR boot NODE...       power on again; returns when Slurm may use the nodes
 #   cluster.sh DIR cable NODE in|out  pulls the network cable: unlike after a crash, peers hear nothing
+#   cluster.sh DIR link NODE RATE     limits what a node sends and what it receives, as 30mbit
 #   cluster.sh DIR controller         ends slurmctld and starts it again
 #   cluster.sh DIR controller out|in  kill -9 of slurmctld; starts it again
 #   cluster.sh DIR disk full|free     fills DIR/disk, a small file system of the nodes; makes room again
@@ -203,7 +204,7 @@ if [ "${1-}" = check ]; then
   echo "SKIPPED: no Slurm cluster here: $reason"
   exit 77
 fi
-[ $# -ge 2 ] || fail "usage: cluster.sh check | cluster.sh DIR up|down|on|crash|boot|cable|controller|disk|left ..."
+[ $# -ge 2 ] || fail "usage: cluster.sh check | cluster.sh DIR up|down|on|crash|boot|cable|link|controller|disk|left ..."
 dir=$(realpath -m "$1")
 command=$2
 shift 2
@@ -222,6 +223,11 @@ case $command in
     wait_for 300 serves "$since" "$@" || fail "$* not at work after five minutes: see $dir/log"
     ;;
   cable) case ${2-} in in) in_room ip link set "v$1" up ;; out) in_room ip link set "v$1" down ;; *) fail "cable NODE in|out" ;; esac ;;
+  link)
+    [ $# -eq 2 ] || fail "link NODE RATE"
+    in_room tc qdisc replace dev "v$1" root tbf rate "$2" burst 64kb latency 30ms
+    on "$1" tc qdisc replace dev eth0 root tbf rate "$2" burst 64kb latency 30ms
+    ;;
   controller)
     [ "${1-}" = in ] || stop_controller "$([ "${1-}" = out ] && echo KILL || echo TERM)"
     [ "${1-}" = out ] || start_controller

@@ -47,7 +47,7 @@ struct OddLinks {
   bool operator==(const OddLinks&) const = default;
 };
 /// A pair is odd if it moves less than 0.75 of the median of its like (within groups of a component; between two components' groups), or if
-/// its latency is more than 1.5 times and 5 us beyond theirs.
+/// its latency is more than 1.5 times their median, and beyond it by 5 us and by 3 x 1.4826 median absolute deviations.
 OddLinks odd_links(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
 
 /// Nodes that hang on one switch.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double clearly_less = 0.75, clearly_longer = 1.5;
 constexpr Seconds noticeable{5e-6};  // by which a latency must be longer, too
+constexpr double scattered = 3 * 1.4826;  // median absolute deviations by which it must be, too
 constexpr int partners = 2;          // of a suspect
 constexpr std::size_t fewest_alike = 3;  // pairs that have a median worth the name
 
@@ -56,8 +57,14 @@ Likeness likeness(const std::vector<NodePlace>& places, NodePair pair) {
 
 struct Usual {
   double bandwidth = 0;
-  Seconds latency{};
+  Seconds longest{};  ///< latency that is not odd yet
 };
+
+/// On busy nodes latencies scatter; on quiet ones the deviation is as good as nothing.
+Seconds longest_usual(const std::vector<double>& latencies) {
+  const double median = median_of(latencies);
+  return {std::max({median * clearly_longer, median + noticeable.value, median + scattered * deviation_of(latencies, median)})};
+}
 
 std::map<Likeness, Usual> usual_of(const std::vector<NodePlace>& places, const std::vector<MeasuredPair>& measured) {
   std::map<Likeness, std::pair<std::vector<double>, std::vector<double>>> samples;
@@ -68,13 +75,12 @@ std::map<Likeness, Usual> usual_of(const std::vector<NodePlace>& places, const s
   }
   std::map<Likeness, Usual> usual;
   for (const auto& [like, values] : samples)
-    if (values.first.size() >= fewest_alike) usual[like] = {median_of(values.first), {median_of(values.second)}};
+    if (values.first.size() >= fewest_alike) usual[like] = {median_of(values.first), longest_usual(values.second)};
   return usual;
 }
 
 bool is_odd(const MeasuredPair& m, const Usual& usual) {
-  return m.bandwidth < clearly_less * usual.bandwidth ||
-         (m.latency > usual.latency * clearly_longer && m.latency > usual.latency + noticeable);
+  return m.bandwidth < clearly_less * usual.bandwidth || m.latency > usual.longest;
 }
 
 std::vector<NodePair> odd_pairs(const std::vector<NodePlace>& places, const std::vector<MeasuredPair>& measured) {

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# flotilla bench on a real Slurm, as an administrator runs it, with faults planted on its nodes: each is named with its node. Nothing is
+# decided by how fast this machine is: what only measured times say of clean nodes is printed, not judged.
+# Arguments: a folder for a cluster, FLOTILLA.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+dir=$1 flotilla=$2
+cluster=("$here/cluster.sh" "$dir")
+"$here/cluster.sh" check || exit $?
+work=$dir/work
+trap '"${cluster[@]}" down 2>/dev/null || true' EXIT
+
+fail() {
+  echo "bench_test.sh: $*" >&2
+  [ ! -e out.log ] || cat out.log >&2
+  exit 1
+}
+until_true() {
+  local end=$((SECONDS + 300))
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || fail "waited in vain for: $*"
+    sleep 0.2
+  done
+}
+on() { "${cluster[@]}" on "$@"; }
+# NODE MICROSECONDS: in which it has the 1.25 ms of a CPU that it has in 5000 us.
+period() { echo "$2" >"/sys/fs/cgroup/cpu/flotilla-$(basename "$dir")/$1/cpu.cfs_period_us"; }
+
+# Each node's task: what is planted on it, then the program.
+write_scripts() {
+  cat >task <<'TASK'
+#!/bin/bash
+echo $$ >"pid.$SLURMD_NODENAME"
+[ ! -e "plant.$SLURMD_NODENAME" ] || . "./plant.$SLURMD_NODENAME"
+export FLOTILLA_PROBE_BUDGET=1s
+exec "$FLOTILLA" bench --folder shared --budget 1s --bench.disk-size 4MiB --bench.silence 20s -o report.json "$@"
+TASK
+  cat >job <<'JOB'
+#!/bin/bash
+#SBATCH --partition=preemptible --nodes=6 --exclusive --no-kill --no-requeue
+srun --mpi=pmix --no-kill --kill-on-bad-exit=0 --ntasks-per-node=1 ./task "$@"
+JOB
+  chmod +x task
+}
+
+job="" began=0
+start() { # ARGUMENTS of flotilla bench
+  rm -rf out.log report.json shared pid.*
+  began=$SECONDS
+  job=$(on head env -C "$work" FLOTILLA="$flotilla" sbatch --parsable --output=out.log job "$@")
+}
+gone() { [ -z "$(on head squeue -h -j "$job")" ]; }
+reported() { grep -qs 'held against' out.log; }
+finish() { # once the first rank has reported; a task that hangs does not keep the job
+  until_true reported
+  echo "reported after $((SECONDS - began)) s"
+  [ "${1-}" != hung ] || on head scancel "$job"
+  until_true gone
+}
+
+# What the program says of the report again: HOST has a reason with these words, and no other host has.
+named() { # HOST GRADE WORDS
+  "$flotilla" bench report.json --format json >verdicts.json || true
+  python3 - "$@" <<'PYTHON' || fail "not so: $*: $(head -c 3000 verdicts.json)"
+import json, sys
+host, grade, words = sys.argv[1:]
+verdicts = json.load(open("verdicts.json"))["verdicts"]
+said = {v["host"]: v["verdict"] for v in verdicts if any(words in r for r in v["reasons"])}
+sys.exit(0 if list(said) == [host] and grade in ("any", said[host]) else f"{words!r} is said of {said}")
+PYTHON
+  echo "named: $1: $3"
+}
+
+# Reasons on clean nodes that no time decides; and how many a time does.
+clean() {
+  "$flotilla" bench report.json --format json >verdicts.json || true
+  python3 - <<'PYTHON' || fail "a clean run has findings"
+import json, sys
+verdicts = json.load(open("verdicts.json"))["verdicts"]
+timed = ("worse than", "times as long for a training step", "its links move", "the link to", "links among", "MPI moves")
+reasons = [(v["host"], r) for v in verdicts for r in v["reasons"]]
+wrong = [r for r in reasons if not any(words in r[1] for words in timed)]
+print(f"a clean run: {len(wrong)} findings, {len(reasons) - len(wrong)} by time: {reasons}")
+sys.exit(1 if wrong else 0)
+PYTHON
+}
+
+NODE_LINK=300mbit ZONE_UPLINK=1gbit NODE_PERCENT="25 25 25 25 25 25" "${cluster[@]}" up
+mkdir -p "$work"
+cd "$work"
+write_scripts
+
+start --stages 0,1,2 --profile card.json --profile-model gpt2-tiny
+finish
+clean
+[ "$(grep -c 'sums are right' out.log)" -ge 1 ] || fail "no sums were proved"
+"$flotilla" inspect card.json >card.log || fail "the profile cannot be read"
+grep -q 'MPI of UCX' card.log || fail "the profile does not say what MPI makes of the network"
+
+# A binding, a limit, a disk without room and another library, each on a node of its own.
+echo 'taskset -pc 0 $$ >/dev/null' >plant.n1
+echo 'ulimit -l 64' >plant.n2
+mkdir -p full
+on n3 mount -t tmpfs -o size=2m tmpfs "$work/full"
+echo 'export ONEDNN_MAX_CPU_ISA=AVX2' >plant.n4
+period n5 10000
+start --disk "$work/full"
+finish
+named n1 any "usable threads: 1, where "
+named n2 any "memlock: 64.0 KiB, where "
+named n3 drain "disk: only"
+named n4 any "software: "
+named n5 any "cpu quota: 0.125, where "
+on n3 umount "$work/full"
+rm -f plant.*
+period n5 5000
+
+# A process that hangs.
+echo 'export FLOTILLA_BENCH_BUDGET=600s' >plant.n6
+start
+said() { compgen -G "shared/*/nodes/$1.json" >/dev/null; }
+until_true said n6
+on n6 kill -STOP "$(cat pid.n6)"
+finish hung
+named n6 drain "no report; it was last heard of at: "
+grep -q "exit code 77" out.log || fail "a lost node does not end with 77"
+
+# A link of half the rate, both ways.
+"${cluster[@]}" link n4 100mbit
+start --stages 1
+finish
+named n4 any "its links move"
+"${cluster[@]}" link n4 300mbit
+
+# A node that dies.
+echo 'export FLOTILLA_BENCH_BUDGET=600s' >plant.n5
+rm plant.n6
+start
+until_true said n5
+"${cluster[@]}" crash n5
+finish hung
+named n5 drain "no report; it was last heard of at: "
+echo "flotilla bench named every planted fault"
