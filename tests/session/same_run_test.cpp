@@ -57,6 +57,24 @@ TEST(SameRun, BeganFromTheSameWeights) {
   tests::expect_contains(message, "the job says 'weights = models/another'");
 }
 
+TEST(SameRun, TheSameTensorsAreFrozen) {
+  auto now = config();
+  now.architecture.frozen = {"embedding.*"};
+  auto saved = saved_by(now);
+  saved.manifest.frozen = {"embedding.word", "embedding.position"};
+  EXPECT_NO_THROW(require_same_run(now, "abc", saved));
+  now.architecture.frozen = {"embedding.position", "embedding.w*"};  // other words for the same tensors
+  EXPECT_NO_THROW(require_same_run(now, "abc", saved));
+  now.architecture.frozen = {"embedding.*", "block.1.norm1.bias"};
+  EXPECT_EQ(refusal(now, "abc", saved),
+            "run/checkpoint: block.1.norm1.bias was trained, the job freezes it; put training.freeze back, or start a new run with --from "
+            "run/checkpoint");
+  now.architecture.frozen.clear();
+  EXPECT_EQ(refusal(now, "abc", saved),
+            "run/checkpoint: embedding.word was frozen, the job trains it; put training.freeze back, or start a new run with --from "
+            "run/checkpoint");
+}
+
 TEST(SameRun, SamplesAndModelMayNot) {
   const auto saved = saved_by(config());
   auto now = config();

@@ -40,6 +40,7 @@ struct Manifest {
   /// Filled by save(): fingerprint of the model's tensor names and shapes, and the files.
   std::string tensors;
   std::vector<StateFile> files;
+  std::vector<std::string> frozen = {};  ///< likewise: names of tensors that were not trained, of which there are no moments
   /// The weights are not finite or so large that their squares are not, or most steps since the checkpoint before were skipped. save() adds
   /// what it sees in the weights. Such a checkpoint is loaded only where no other is, and no other is removed in its favour.
   bool exploded = false;

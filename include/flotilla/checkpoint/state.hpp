@@ -16,11 +16,15 @@ inline constexpr std::array kinds{Kind::parameters, Kind::moment1, Kind::moment2
 /// "parameters", "adamw/moment1", "adamw/moment2".
 std::string_view group_of(Kind);
 
+/// Whether there are values of the kind: of a frozen tensor, only parameters.
+inline bool is_kept(Kind kind, const model::Tensor& tensor) { return kind == Kind::parameters || tensor.trained; }
+
 /// One tensor's shard on this rank, or a piece of it, in memory that the trainer owns; each span has elements() values.
 struct LocalTensor {
   int tensor = -1;  ///< index into LocalState::tensors
   plan::Shard shard;
   std::span<float> parameters, moment1, moment2;  ///< the moments may be empty, where others keep them and `owner` is false
+  bool trained = true;                          ///< else the tensor is frozen, and nobody has moments of it
   bool owner = false;                             ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
   int piece = -1;                               ///< where the optimizer is sharded: index into program::share_pieces(); -1: the whole shard
   std::vector<plan::Box> boxes = {};            ///< of a piece: its elements
@@ -36,7 +40,7 @@ struct LocalTensor {
   /// Whether the spans are as they must be.
   bool keeps(Kind kind) const {
     const auto count = static_cast<std::int64_t>(values(kind).size());
-    return count == elements() || (count == 0 && kind != Kind::parameters && !owner);
+    return count == elements() || (count == 0 && kind != Kind::parameters && (!owner || !trained));
   }
 
   std::span<float> values(Kind kind) const { return kind == Kind::parameters ? parameters : kind == Kind::moment1 ? moment1 : moment2; }

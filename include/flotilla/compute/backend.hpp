@@ -90,7 +90,7 @@ class Backend {
   virtual void read_logits(const Task&, std::int64_t row, std::span<float> to) = 0;
   virtual void fill(std::span<std::byte>, unsigned char value) = 0;
   virtual void copy(std::byte* to, const std::byte* from, const RowCopy&) = 0;
-  /// One part. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
+  /// One part, of which frozen slots are left alone. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
   /// the parameters themselves).
   virtual void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
                      const float* gradients, float* moment1, float* moment2) = 0;

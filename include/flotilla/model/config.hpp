@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,8 @@ struct Config {
   bool scaled_scores = true;  ///< scores are divided by sqrt(head_size) (not in GPT-Neo)
   bool qkv_bias = true, attention_output_bias = true, feed_forward_bias = true;
   bool tied_head = true;  ///< the head multiplies with the token embedding; else with a table of its own, head.word
+  /// Patterns (* and ?) of the names of tensors that are not trained: they have no gradient and no optimizer state.
+  std::vector<std::string> frozen = {};
 
   bool operator==(const Config&) const = default;
 
@@ -98,6 +101,10 @@ std::string_view shape_of(std::string_view fingerprint);
 int largest_tensor_parallel(const Config&);
 /// What sets it, in words: "the number of heads", "the number of key and value heads", "the feed-forward columns" or "the vocabulary".
 std::string_view limit_of_tensor_parallel(const Config&);
+
+/// One line saying which of the frozen patterns matches no tensor, and what is like it, or that they leave nothing to train; nothing where
+/// they are sound.
+std::optional<std::string> wrong_with_frozen(const Config&);
 
 /// Throws Error{bad_input} saying which field is impossible and what it must be. `where` leads the message (a file, or an option).
 void check(const Config&, std::string_view where);

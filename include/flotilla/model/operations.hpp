@@ -98,6 +98,8 @@ inline constexpr int all_operation_count = 28;
 
 /// The operation that a half is of; nothing for a whole one.
 std::optional<Operation> whole_of(Operation);
+/// The half of a whole operation that makes its input's gradient; nothing where it has none.
+std::optional<Operation> input_half_of(Operation);
 
 std::string_view to_string(Operation);
 /// Throws Error{bad_input}.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "flotilla/model/config.hpp"
+#include "flotilla/model/operations.hpp"
 
 namespace flotilla::model {
 
@@ -30,6 +31,7 @@ struct Tensor {
   std::int64_t unit = 1;  ///< elements of `dimension` per logical unit (a head: head_size)
   Init init = Init::zeros;
   bool decays = false;  ///< AdamW's weight decay applies (matrices yes, biases and norms no)
+  bool trained = true;  ///< else it is frozen (Config::frozen): it has no gradient and no optimizer state
 
   bool operator==(const Tensor&) const = default;
   std::int64_t elements() const {
@@ -62,6 +64,13 @@ struct Tensor {
 ///
 /// Block l is layer l+1. Biases of qkv are cut like their matrices; out.bias and down.bias are whole on every rank.
 std::vector<Tensor> tensors(const Config&);
+
+/// The lowest layer with a tensor that is trained: no gradient is needed below it. layers() where none is.
+int first_trained_layer(const Config&, const std::vector<Tensor>&);
+
+/// Whether a tensor is trained whose gradient the weights' half of the operation makes: of mlp_backward, attention_backward and
+/// head_backward, or one of their halves; true for any other.
+bool trains_products(const Config&, const std::vector<Tensor>&, Operation, int layer);
 
 /// Elements of all tensors, tied ones once.
 std::int64_t parameter_count(const Config&);

@@ -89,14 +89,24 @@ struct Part {
     int tensor = -1;            ///< index into model::tensors(plan.model)
     std::int64_t offset = 0;    ///< elements from the part's start
     std::int64_t elements = 0;  ///< of this rank's shard
+    bool trained = true;        ///< else its tensor is frozen
     bool operator==(const Slot&) const = default;
   };
-  std::vector<Slot> slots;
+  std::vector<Slot> slots;  ///< those that are trained first
   std::int64_t elements = 0;
-  /// Buffers; weights == parameters in fp32. Where `shares` are listed they have the moments, and in bf16 the parameters.
+  /// Buffers; weights == parameters in fp32. Where `shares` are listed they have the moments, and in bf16 the parameters. Gradients and
+  /// moments are of the trained elements; -1 where there are none.
   int parameters = -1, weights = -1, gradients = -1, moment1 = -1, moment2 = -1;
+  int frozen_parameters = -1;  ///< of the elements from trained_elements() on, where `shares` have the others' parameters
   std::vector<OptimizerShard> shards = {};  ///< empty: the optimizer is not sharded
   bool operator==(const Part&) const = default;
+
+  /// Those that have a gradient: the first ones.
+  std::int64_t trained_elements() const {
+    for (const Slot& slot : slots)
+      if (!slot.trained) return slot.offset;
+    return elements;
+  }
 };
 
 struct RankClass {

@@ -47,6 +47,7 @@ struct RunConfig {
     std::int64_t cooldown_steps = 0;  ///< the last of them, in wsd; 0: the checkpoint's on resume, else a tenth
     double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
     double clip = 1.0;                ///< 0: off
+    std::vector<std::string> freeze;  ///< patterns of the names of tensors that are not trained: architecture.frozen
     std::int64_t evaluate_every = 0;  ///< steps; 0: off
     std::int64_t evaluate_sequences = 64;
     bool skip_non_finite = false;

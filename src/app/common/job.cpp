@@ -74,6 +74,7 @@ void check_training(const Job& job) {
   if (t.decay_steps > 0 && t.warmup_steps >= t.decay_steps)
     refuse(job, blame(job, "training.decay-steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
            " iterations does not end within the ", t.decay_steps, " of training.decay-steps; write at most ", t.decay_steps - 1);
+  if (const auto wrong = model::wrong_with_frozen(job.architecture)) refuse(job, "training.freeze", *wrong);
   check_rate_schedule(job);
 }
 
@@ -333,6 +334,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     while (name->size() > 1 && name->ends_with('/')) name->pop_back();
   if (weights_count(table)) job.model.config = config_of_weights(job);
   job.architecture = resolve(job);
+  job.architecture.frozen = job.training.freeze;
   if (job.training.length == 0) job.training.length = job.architecture.positions;
   check(job, need);
   return job;

@@ -145,6 +145,8 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.beta2", &r.beta2, "AdamW's decay rate of the second moment", {.minimum = 0, .below = 1});
   t.add("training.epsilon", &r.epsilon, "AdamW's denominator term for numerical stability", {.above = 0});
   t.add("training.clip", &r.clip, "gradient clipping threshold (global L2 norm); 0 disables clipping", {.minimum = 0});
+  t.add("training.freeze", &r.freeze, "tensors that are not trained, by name or pattern of names",
+        {.value = "PATTERN", .unset = "none", .example = "embedding.*"});
   t.add("training.evaluate-every", &r.evaluate_every, "iterations between evaluations on held-out data",
         {.minimum = 0, .unset = "off", .example = "100"});
   t.add("training.evaluate-sequences", &r.evaluate_sequences, "sequences per evaluation", {.minimum = 1});

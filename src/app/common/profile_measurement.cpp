@@ -12,6 +12,7 @@ namespace {
 flotilla::probe::ProbeRequest request_of(const Job& job) {
   flotilla::probe::ProbeRequest request;
   request.model = job.architecture;
+  request.model.frozen.clear();  // a profile is of the shape
   request.length = job.training.length;
   request.precisions = {job.training.precision};
   if (job.plan.tensor > 0) request.tensor_parallel = {job.plan.tensor};

@@ -16,6 +16,7 @@ search::PlanRequest search_request(const Job& job, int length, int global_batch)
 probe::ProbeRequest probe_request(const Job& job) {
   probe::ProbeRequest request;
   request.model = job.architecture;
+  request.model.frozen.clear();  // a profile is of the shape
   request.length = job.training.length;
   request.precisions = {job.training.precision};
   request.threads = job.run.threads;

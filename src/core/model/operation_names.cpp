@@ -52,6 +52,15 @@ std::optional<Operation> whole_of(Operation operation) {
   }
 }
 
+std::optional<Operation> input_half_of(Operation operation) {
+  switch (operation) {
+    case Operation::mlp_backward: return Operation::mlp_backward_input;
+    case Operation::attention_backward: return Operation::attention_backward_input;
+    case Operation::head_backward: return Operation::head_backward_input;
+    default: return std::nullopt;
+  }
+}
+
 Operation parse_operation(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<Operation>(i);

@@ -1,8 +1,10 @@
 #include "flotilla/model/tensors.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "flotilla/base/text.hpp"
+#include "frozen.hpp"
 
 namespace flotilla::model {
 namespace {
@@ -99,7 +101,16 @@ std::vector<Tensor> tensors(const Config& c) {
   if (c.final_norm) list.norm(c.blocks + 1, "head.norm");
   if (c.projects()) list.matrix(c.blocks + 1, "head.project_out", c.embedding_width, c.hidden);
   if (!c.tied_head) cut(list.matrix(c.blocks + 1, "head.word", c.vocabulary, c.embedding_width), Axis::vocabulary, 0);
-  return list.take();
+  auto tensors = list.take();
+  freeze(c.frozen, tensors);
+  return tensors;
+}
+
+int first_trained_layer(const Config& c, const std::vector<Tensor>& tensors) {
+  int first = c.layers();
+  for (const Tensor& t : tensors)
+    if (t.trained) first = std::min(first, t.layer);
+  return first;
 }
 
 std::int64_t parameter_count(const Config& c) {

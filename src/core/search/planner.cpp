@@ -118,9 +118,7 @@ PlanAnswer plan_by_formulas(PlanRequest& request, const cluster::Profile& profil
   return answer;
 }
 
-}  // namespace
-
-PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
+PlanAnswer plan_as_asked(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
   PlanRequest request = asked;
   request.constraints = settled(asked.constraints);
   std::optional<cluster::Profile> limited;
@@ -135,6 +133,35 @@ PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster
     throw Error{ErrorKind::unavailable, "no search is known for this forecaster; it forecasts no programs, and its formulas are others"};
   prefer_what_moves_least(answer, request);
   return answer;
+}
+
+/// Estimates and bounds take a model whose blocks are alike, which a few frozen tensors may end. So plans are searched as if all of it were
+/// trained: they fit, and no plan of the space is better at that. Where nothing fits, what is frozen counts, and nothing is proven.
+PlanAnswer plan_with_frozen(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
+  PlanRequest all = asked;
+  all.model.frozen.clear();
+  if (all.previous) all.previous->model.frozen.clear();
+  auto answer = plan_as_asked(all, forecaster);
+  const auto freeze = [&](plan::Plan& plan) { plan.model.frozen = asked.model.frozen; };
+  if (answer.best) {
+    freeze(answer.best->plan);
+    for (auto& other : answer.alternatives) freeze(other.plan);
+    return answer;
+  }
+  auto smaller = plan_as_asked(asked, forecaster);
+  if (!smaller.best) return smaller;
+  smaller.bound = 0;
+  smaller.bound_gap = 1;
+  smaller.finished = false;
+  smaller.proof.reset();
+  return smaller;
+}
+
+}  // namespace
+
+PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
+  if (!asked.model.frozen.empty()) return plan_with_frozen(asked, forecaster);
+  return plan_as_asked(asked, forecaster);
 }
 
 }  // namespace flotilla::search

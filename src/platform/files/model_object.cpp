@@ -40,6 +40,7 @@ void check_at(const Json& place, const model::Config& config) {
   } catch (const Error& error) {
     place.refuse(error.what());
   }
+  if (const auto wrong = model::wrong_with_frozen(config)) place.at("frozen").refuse(*wrong);
 }
 
 /// The members that may be left out, with where they go; the flags are true unless something is said.
@@ -66,6 +67,8 @@ void read_particulars(const Json& object, model::Config& c) {
   if (object.has("windows"))
     for (const Json& window : object.at("windows").items()) c.windows.push_back(window.as_int(0));
   if (object.has("rotary_original_positions")) c.rotary.original_positions = object.get_int("rotary_original_positions");
+  if (object.has("frozen"))
+    for (const Json& pattern : object.at("frozen").items()) c.frozen.push_back(pattern.as_string());
   each_rotary_number(c, [&](const char* key, double& number) {
     if (object.has(key)) number = object.get_double(key);
   });
@@ -86,6 +89,7 @@ void write_particulars(const model::Config& c, detail::Node::Object& object) {
   each_flag(c, [&](const char* key, bool flag) {
     if (!flag) object.push_back({key, flag});
   });
+  if (!c.frozen.empty()) object.push_back({"frozen", detail::Node::Array(c.frozen.begin(), c.frozen.end())});
 }
 
 model::Config config_of(const Json& object) {
@@ -119,7 +123,8 @@ model::Config config_of(const Json& object) {
                       "qkv_bias",
                       "attention_output_bias",
                       "feed_forward_bias",
-                      "tied_head"});
+                      "tied_head",
+                      "frozen"});
   model::Config c;
   c.name = get_string_or(object, "name", "");
   c.family = get_string_or(object, "family", "");

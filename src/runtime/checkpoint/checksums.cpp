@@ -65,8 +65,10 @@ class Accumulator {
 
 }  // namespace
 
-ChecksumIndex::ChecksumIndex(const std::vector<model::Tensor>& tensors) : first_{0} {
-  for (const auto& tensor : tensors) first_.push_back(first_.back() + static_cast<std::size_t>(Segments{tensor.shape}.count()));
+ChecksumIndex::ChecksumIndex(const std::vector<model::Tensor>& tensors) : tensors_{tensors.size()}, first_{0} {
+  for (auto kind : kinds)
+    for (const auto& tensor : tensors)
+      first_.push_back(first_.back() + (is_kept(kind, tensor) ? static_cast<std::size_t>(Segments{tensor.shape}.count()) : 0));
 }
 
 std::vector<std::uint32_t> owned_remainders(const LocalState& state, const ChecksumIndex& index) {
@@ -78,6 +80,7 @@ std::vector<std::uint32_t> owned_remainders(const LocalState& state, const Check
     const Segments segments{tensor.shape};
     const auto boxes = part.boxes_in(tensor);
     for (auto kind : kinds) {
+      if (!is_kept(kind, tensor)) continue;
       Accumulator accumulator{segments, index.part(remainders, kind, number)};
       for (const auto& box : boxes)
         for (std::int64_t o = 0; o < box.outer; ++o)
@@ -100,6 +103,7 @@ std::vector<std::uint32_t> checksums_of(const std::vector<model::Tensor>& tensor
                                         std::vector<std::uint32_t> remainders) {
   for (auto kind : kinds)
     for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (!is_kept(kind, tensors[t])) continue;
       const Segments segments{tensors[t].shape};
       for (std::int64_t s = 0; s < segments.count(); ++s) {
         auto& number = remainders[index.at(kind, t, s)];

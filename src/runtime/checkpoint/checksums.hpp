@@ -9,23 +9,28 @@
 
 namespace flotilla::checkpoint {
 
-/// Where the number of (kind, tensor, segment) stands in one long table: kind by kind, tensor by tensor, segment by segment.
+/// Where the number of (kind, tensor, segment) stands in one long table: kind by kind, tensor by tensor, segment by segment. What is not
+/// kept of a frozen tensor has none.
 class ChecksumIndex {
  public:
   explicit ChecksumIndex(const std::vector<model::Tensor>&);
 
-  std::size_t size() const { return kinds.size() * first_.back(); }
+  std::size_t size() const { return first_.back(); }
   std::size_t at(Kind kind, std::size_t tensor, std::int64_t segment) const {
-    return static_cast<std::size_t>(kind) * first_.back() + first_[tensor] + static_cast<std::size_t>(segment);
+    return first_[dataset(kind, tensor)] + static_cast<std::size_t>(segment);
   }
   /// The part of the table that belongs to one dataset.
   template <class Table>
   auto part(Table& table, Kind kind, std::size_t tensor) const {
-    return std::span{table}.subspan(at(kind, tensor, 0), first_[tensor + 1] - first_[tensor]);
+    const std::size_t here = dataset(kind, tensor);
+    return std::span{table}.subspan(first_[here], first_[here + 1] - first_[here]);
   }
 
  private:
-  std::vector<std::size_t> first_;  // by tensor, and the end
+  std::size_t dataset(Kind kind, std::size_t tensor) const { return static_cast<std::size_t>(kind) * tensors_ + tensor; }
+
+  std::size_t tensors_;
+  std::vector<std::size_t> first_;  // by kind and tensor, and the end
 };
 
 /// Linear checksums (linear_crc.hpp) of what this rank owns, zero elsewhere; the XOR over all ranks is that of the whole state.

@@ -58,7 +58,8 @@ void require_planned_tensors(const store::File& file, const fs::path& directory,
   const auto tensors = model::tensors(files::plan_from_json(manifest.plan, place + ": /plan").model);
   FLOTILLA_REQUIRE(fingerprint(tensors) == manifest.tensors, ErrorKind::bad_input, place,
                    ": /tensors: the checkpoint is of another model than its plan");
-  read_all_checksums(file, tensors, ChecksumIndex{tensors}, manifest.files.front());
+  const auto saved = as_saved(tensors, manifest);
+  read_all_checksums(file, saved, ChecksumIndex{saved}, manifest.files.front());
 }
 
 std::string to_line(const TensorDescription& tensor) {

@@ -103,11 +103,16 @@ void load_parts(const fs::path& directory, const Manifest& manifest, const Local
                        " values in memory, its elements are ", part.elements());
   const auto expected = require_state_file(directory, manifest);
   const auto file = open_state(directory, manifest);
-  Loader loader{file, *state.tensors, expected};
-  for (const auto& part : state.parts)
+  const auto saved = as_saved(*state.tensors, manifest);
+  Loader loader{file, saved, expected};
+  for (const auto& part : state.parts) {
+    const auto& tensor = saved[static_cast<std::size_t>(part.tensor)];
     for (auto kind : kinds)
-      if (!part.values(kind).empty())
-        loader.load(kind, part.tensor, part.boxes_in((*state.tensors)[static_cast<std::size_t>(part.tensor)]), part.values(kind));
+      if (!is_kept(kind, tensor))
+        std::ranges::fill(part.values(kind), 0.0f);  // it was frozen: its moments begin
+      else if (!part.values(kind).empty())
+        loader.load(kind, part.tensor, part.boxes_in(tensor), part.values(kind));
+  }
 }
 
 std::vector<fs::path> newest_first(const comm::World& world, const fs::path& run, Seconds deadline) {
@@ -156,7 +161,11 @@ std::optional<std::string> try_load(const comm::World& world, const fs::path& di
 
 struct StoredParameters::State {
   State(const fs::path& directory, const Manifest& manifest, const std::vector<model::Tensor>& tensors)
-      : expected{require_state_file(directory, manifest)}, file{open_state(directory, manifest)}, loader{file, tensors, expected} {}
+      : saved{as_saved(tensors, manifest)},
+        expected{require_state_file(directory, manifest)},
+        file{open_state(directory, manifest)},
+        loader{file, saved, expected} {}
+  const std::vector<model::Tensor> saved;
   const StateFile expected;
   const StateReader file;
   Loader loader;

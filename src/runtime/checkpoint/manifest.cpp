@@ -125,6 +125,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   object.add("sequences", manifest.sequences).add("seed", std::to_string(manifest.seed));
   object.add("data_fingerprint", manifest.data_fingerprint).add("training", manifest.training).add("tensors", manifest.tensors);
   if (!manifest.data.empty()) object.add_json("data", manifest.data);
+  if (!manifest.frozen.empty()) object.add_json("frozen", files::json_array(manifest.frozen));
   object.add("exploded", manifest.exploded);
   object.add_json("files", file_array(manifest)).add_json("provenance", provenance_object(manifest));
   object.add_json("plan", manifest.plan.empty() ? "null" : manifest.plan);
@@ -140,7 +141,7 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   const Json document = Json::parse(text, source);
   files::require_format(document, format, version);
   document.expect_keys({"format", "version", "step", "optimizer_steps", "loss_scale", "sequences", "seed", "data_fingerprint", "data", "training", "tensors",
-                        "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
+                        "frozen", "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
   document.at("checksum_crc32c");
   Manifest manifest;
   manifest.step = document.get_int64("step", 0);
@@ -152,6 +153,8 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   if (document.has("data")) manifest.data = document.at("data").one_line();
   manifest.training = document.get_string("training");
   manifest.tensors = document.get_string("tensors");
+  if (document.has("frozen"))
+    for (const auto& name : document.at("frozen").items()) manifest.frozen.push_back(name.as_string());
   manifest.exploded = document.get_bool("exploded");
   if (document.at("files").size() > most_files) document.at("files").refuse(flotilla::text("expected at most ", most_files, " files"));
   for (const auto& file : document.at("files").items()) manifest.files.push_back(file_of(file));

@@ -102,6 +102,7 @@ class Saver {
       auto created = create_state_file(state_path(), tensors_, index_, checksums_, manifest_.step);
       manifest_.files = {std::move(created.facts)};
       manifest_.tensors = fingerprint(tensors_);
+      manifest_.frozen = frozen_names(tensors_);
       offsets_ = std::move(created.offsets);
       prepare_manifest(working_, manifest_to_json(manifest_));
     });
@@ -158,7 +159,8 @@ class Saver {
     const auto file = store::PlainFile::open_for_reading(state_path());
     std::int64_t number = 0;
     for (auto kind : kinds)
-      for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);
+      for (std::size_t t = 0; t < tensors_.size(); ++t)
+        if (is_kept(kind, tensors_[t])) verify_share(file, kind, t, number);
     if (!root()) return;
     const auto& facts = manifest_.files.front();
     read_all_checksums(open_compared(state_path(), facts).structure, tensors_, index_, facts);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "directory.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/store/disk.hpp"
@@ -21,6 +23,7 @@ std::vector<store::Dataset> create_datasets(const store::File& file, const std::
   std::vector<store::Dataset> datasets;
   for (auto kind : kinds)
     for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (!is_kept(kind, tensors[t])) continue;
       datasets.push_back(file.create_dataset(dataset_name(kind, tensors[t].name), tensors[t].shape, store::Element::fp32));
       const auto numbers = index.part(checksums, kind, t);
       file.create_dataset(checksum_name(kind, tensors[t].name), {std::ssize(numbers)}, store::Element::uint32).write_all(numbers);
@@ -64,6 +67,21 @@ std::string fingerprint(const std::vector<model::Tensor>& tensors) {
   return hex(fnv1a(lines));
 }
 
+std::vector<std::string> frozen_names(const std::vector<model::Tensor>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& tensor : tensors)
+    if (!tensor.trained) names.push_back(tensor.name);
+  return names;
+}
+
+std::vector<model::Tensor> as_saved(std::vector<model::Tensor> tensors, const Manifest& manifest) {
+  std::set<std::string> frozen{manifest.frozen.begin(), manifest.frozen.end()};
+  for (auto& tensor : tensors) tensor.trained = frozen.erase(tensor.name) == 0;
+  FLOTILLA_REQUIRE(frozen.empty(), ErrorKind::bad_input, manifest_name, ": /frozen: ", in_quotes(*frozen.begin()),
+                   " is no tensor of the checkpoint's model");
+  return tensors;
+}
+
 NewStateFile create_state_file(const std::filesystem::path& path, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
                                std::vector<std::uint32_t>& checksums, std::int64_t step) {
   const auto image = store::PlainFile::in_memory({});
@@ -74,7 +92,9 @@ NewStateFile create_state_file(const std::filesystem::path& path, const std::vec
   structure.write_attribute("step", step);
   const auto place = [&](const std::vector<store::Dataset>& datasets) {
     result.facts.tensor_ranges = ranges_of(datasets);
-    for (const auto& data : datasets) result.offsets.push_back(data.file_offset().count);
+    std::size_t next = 0;
+    for (auto kind : kinds)
+      for (const auto& tensor : tensors) result.offsets.push_back(is_kept(kind, tensor) ? datasets.at(next++).file_offset().count : -1);
   };
   place(create_datasets(structure, tensors, index, checksums));
   structure.close();
@@ -92,6 +112,7 @@ void write_owned(const store::PlainFile& file, const std::vector<std::int64_t>& 
     for (const auto& part : state.parts) {
       if (!part.owner) continue;
       const auto number = static_cast<std::size_t>(part.tensor);
+      if (!is_kept(kind, (*state.tensors)[number])) continue;
       const auto offset = offsets[static_cast<std::size_t>(kind) * state.tensors->size() + number];
       for (const auto& box : part.boxes_in((*state.tensors)[number])) write_box(file, offset, part.values(kind), box);
     }
@@ -125,6 +146,7 @@ std::vector<std::uint32_t> read_all_checksums(const store::File& file, const std
   std::vector<std::uint32_t> checksums(index.size());
   for (auto kind : kinds)
     for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (!is_kept(kind, tensors[t])) continue;
       open_tensor(file, kind, tensors[t].name, tensors[t].shape);
       std::ranges::copy(read_checksums(file, kind, tensors[t].name, tensors[t].shape), index.part(checksums, kind, t).begin());
     }

@@ -20,6 +20,10 @@ std::string checksum_name(Kind, const std::string& tensor);
 
 /// Fingerprint of names and shapes, in order.
 std::string fingerprint(const std::vector<model::Tensor>&);
+/// Names of those that are not trained, in order.
+std::vector<std::string> frozen_names(const std::vector<model::Tensor>&);
+/// The tensors, trained or frozen as they were when the checkpoint was saved. Throws Error{bad_input} for a name that is none of theirs.
+std::vector<model::Tensor> as_saved(std::vector<model::Tensor>, const Manifest&);
 
 /// A file whose tensors are not written yet.
 struct NewStateFile {

@@ -8,10 +8,11 @@
 namespace flotilla::session {
 namespace {
 
-/// A plan says how a model is split; what is dropped while it trains is the job's to say.
-plan::Plan with_dropout(plan::Plan plan, const model::Config& job) {
+/// A plan says how a model is split; what is dropped while it trains, and what is not trained, is the job's to say.
+plan::Plan with_knobs(plan::Plan plan, const model::Config& job) {
   plan.model.dropout = job.dropout;
   plan.model.attention_dropout = job.attention_dropout;
+  plan.model.frozen = job.frozen;
   return plan;
 }
 
@@ -48,7 +49,7 @@ void require_matches_job(const plan::Plan& plan, const search::PlanRequest& job,
 }  // namespace
 
 plan::Plan for_job(plan::Plan plan, const search::PlanRequest& job, const cluster::Profile& profile, int ranks, const std::string& source) {
-  plan = with_dropout(std::move(plan), job.model);
+  plan = with_knobs(std::move(plan), job.model);
   require_matches_job(plan, job, source);
   return plan::bound(std::move(plan), profile, ranks, source);
 }
@@ -60,7 +61,7 @@ std::optional<KeptPlan> kept_plan(const checkpoint::Loaded& saved, const search:
   auto profile = files::profile_from_json(saved.manifest.profile, manifest + ": /profile");
   if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return std::nullopt;
   const auto source = manifest + ": /plan";
-  auto plan = with_dropout(files::plan_from_json(saved.manifest.plan, source), job.model);
+  auto plan = with_knobs(files::plan_from_json(saved.manifest.plan, source), job.model);
   if (begins_phase && (plan.length != job.length || plan.global_batch != job.global_batch)) return std::nullopt;
   auto compared = plan;
   compared.model.family = job.model.family;  // a word for the same arithmetic

@@ -1,6 +1,7 @@
 #include "flotilla/session/same_run.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
@@ -8,6 +9,7 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/history.hpp"
+#include "flotilla/model/tensors.hpp"
 #include "flotilla/session/phases.hpp"
 
 namespace flotilla::session {
@@ -80,6 +82,7 @@ std::string training_identity(const RunConfig& config, std::int64_t steps_done) 
   auto shape = config.architecture;
   shape.name = shape.family = "";
   shape.dropout = shape.attention_dropout = 0;
+  shape.frozen.clear();  // their names are compared
   std::string model = files::model_to_json(shape);
   model.erase(std::remove_if(model.begin(), model.end(), [](char c) { return c == '\n' || c == ' '; }), model.end());
   const auto first = phases_of(config).front();
@@ -88,11 +91,26 @@ std::string training_identity(const RunConfig& config, std::int64_t steps_done) 
               config.run.from.empty() ? "" : text("from = ", config.run.from, "\n"), phases_in_words(config, steps_done));
 }
 
+namespace {
+
+/// Moments are there for what was trained, and what was trained is no longer what the run began with.
+void require_same_frozen(const model::Config& model, const checkpoint::Loaded& saved) {
+  const std::set<std::string> then{saved.manifest.frozen.begin(), saved.manifest.frozen.end()};
+  for (const auto& tensor : model::tensors(model))
+    if (const bool was_frozen = then.contains(tensor.name); was_frozen == tensor.trained)
+      throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", tensor.name,
+                                             was_frozen ? " was frozen, the job trains it" : " was trained, the job freezes it",
+                                             "; put training.freeze back, or start a new run with --from ", saved.directory.string())};
+}
+
+}  // namespace
+
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {
   const auto refuse = [&](const char* what, const std::string& theirs, const std::string& ours) {
     throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with ", in_quotes(theirs),
                                            ", the job says ", in_quotes(ours), "; put it back or choose another --run.directory")};
   };
+  require_same_frozen(config.architecture, saved);
   const std::string ours = training_identity(config, saved.manifest.step);
   if (saved.manifest.training != ours) {
     const auto [a, b] = std::mismatch(saved.manifest.training.begin(), saved.manifest.training.end(), ours.begin(), ours.end());
@@ -109,7 +127,8 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
     refuse("the seed", text(manifest.seed), text(config.training.seed));
   const auto sequences = sequences_before(phases_of(config), manifest.step);
   if (manifest.sequences != sequences) refuse("the number of sequences at that step", text(manifest.sequences), text(sequences));
-  if (manifest.data.empty() && manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
+  if (manifest.data.empty() && manifest.data_fingerprint != data)
+    refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
 }
 
 }  // namespace flotilla::session

@@ -43,7 +43,7 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
     auto& mine = owned_.emplace_back();
     for (const auto& slot : part.slots) {
       decays.push_back(binding.program().tensors[static_cast<std::size_t>(slot.tensor)].decays ? 1 : 0);
-      mine.push_back(std::find(owned.begin(), owned.end(), slot.tensor) != owned.end() ? 1 : 0);
+      mine.push_back(slot.trained && std::find(owned.begin(), owned.end(), slot.tensor) != owned.end() ? 1 : 0);
     }
   }
   const auto& list = binding.issued_instructions();

@@ -82,10 +82,7 @@ class Trainer::State {
     if (scales_loss()) loss_scale_ = loss_scale.value_or(LossScale{options_.loss_scale});
     if (mirror_) mirror_->upload();
     for (const auto& part : binding_.rank_class().parts)
-      if (part.weights != part.parameters)
-        backend_->convert(
-            {reinterpret_cast<const float*>(binding_.buffer(whole_parameters(part))), static_cast<std::size_t>(part.elements)},
-            binding_.buffer(part.weights));
+      if (part.weights != part.parameters) refresh_weights(part);
   }
 
   checkpoint::LocalState local_state() {
@@ -137,7 +134,7 @@ class Trainer::State {
   std::span<const float> gradient(int tensor) {
     for (const auto& part : binding_.rank_class().parts)
       for (const auto& slot : part.slots)
-        if (slot.tensor == tensor) return {gradients_in(part.gradients) + slot.offset, static_cast<std::size_t>(slot.elements)};
+        if (slot.tensor == tensor && slot.trained) return {gradients_in(part.gradients) + slot.offset, static_cast<std::size_t>(slot.elements)};
     return {};
   }
 
@@ -145,7 +142,7 @@ class Trainer::State {
     std::vector<OwnedGradient> owned;
     const auto pieces = program::shard_pieces(training_, active_.rank());
     for (const auto& held : held_) {
-      if (!held.owner) continue;
+      if (!held.owner || !held.trained) continue;
       const auto boxes = held.boxes_in(training_.tensors[static_cast<std::size_t>(held.tensor)]);
       if (held.piece < 0) {
         owned.push_back({held.tensor, boxes, gradient(held.tensor)});
@@ -228,7 +225,7 @@ class Trainer::State {
   void mirror_gradients() {
     if (!gradient_mirror_) gradient_mirror_.emplace(*gpu_, *backend_->stream(), options_.deadline);
     for (const auto& part : binding_.rank_class().parts) {
-      mirror_of_gradients(part.gradients);
+      if (part.gradients >= 0) mirror_of_gradients(part.gradients);
       for (const auto& share : part.shards) mirror_of_gradients(share.gradients);
     }
     gradient_mirror_->download();
@@ -238,6 +235,17 @@ class Trainer::State {
   /// Where the whole part's fp32 values are when the state is filled. Who keeps but a share of them has room where gradients are summed:
   /// no step is under way.
   static int whole_parameters(const program::Part& part) { return part.parameters >= 0 ? part.parameters : part.gradients; }
+
+  /// The copies in half precision, of a part whose frozen parameters may stand apart.
+  void refresh_weights(const program::Part& part) {
+    const std::int64_t first = part.frozen_parameters < 0 ? part.elements : part.trained_elements();
+    const auto convert = [&](int buffer, std::int64_t at, std::int64_t count) {
+      backend_->convert({reinterpret_cast<const float*>(binding_.buffer(buffer)), static_cast<std::size_t>(count)},
+                        binding_.buffer(part.weights) + at * element_size(training_.plan.precision).count);
+    };
+    convert(whole_parameters(part), 0, first);
+    if (first < part.elements) convert(part.frozen_parameters, first, part.elements - first);
+  }
 
   void collect_shards() {
     const auto& c = binding_.rank_class();
@@ -250,17 +258,21 @@ class Trainer::State {
         checkpoint::LocalTensor local;
         local.tensor = slot.tensor;
         local.shard = plan::shard(training_.tensors[static_cast<std::size_t>(slot.tensor)], c.shape.tensor_parallel, binding.tensor_index);
-        local.parameters = floats(whole_parameters(part), slot);
+        local.trained = slot.trained;
+        const bool apart = !slot.trained && part.frozen_parameters >= 0;
+        local.parameters = apart ? floats(part.frozen_parameters, {slot.tensor, slot.offset - part.trained_elements(), slot.elements})
+                                 : floats(whole_parameters(part), slot);
         local.precision = training_.plan.precision;
         if (local.precision != Precision::fp32)
           local.weights = {
               reinterpret_cast<const std::uint16_t*>(state_in(part.weights, StateMirror::Direction::to_host)) + slot.offset,
               static_cast<std::size_t>(slot.elements)};
-        if (part.shards.empty()) {
+        if (part.shards.empty() && slot.trained) {
           local.moment1 = floats(part.moment1, slot);
           local.moment2 = floats(part.moment2, slot);
-          local.owner = std::find(binding.owned.begin(), binding.owned.end(), slot.tensor) != binding.owned.end();
         }
+        if (part.shards.empty() || !slot.trained)
+          local.owner = std::find(binding.owned.begin(), binding.owned.end(), slot.tensor) != binding.owned.end();
         held_.push_back(std::move(local));
       }
     collect_share_pieces();

@@ -25,7 +25,7 @@ HostLayout host_layout(const RankClass& c) {
 std::vector<int> state_buffers(const RankClass& c, Precision precision) {
   std::set<int> buffers;
   for (const auto& part : c.parts) {
-    buffers.insert({part.parameters >= 0 ? part.parameters : part.gradients, part.moment1, part.moment2});
+    buffers.insert({part.parameters >= 0 ? part.parameters : part.gradients, part.moment1, part.moment2, part.frozen_parameters});
     if (precision != Precision::fp32) buffers.insert(part.weights);
     for (const auto& shard : part.shards) buffers.insert({shard.parameters, shard.moment1, shard.moment2});
   }

@@ -104,8 +104,8 @@ std::vector<Runs> runs_of(const std::vector<int>& microbatches) {
 }
 
 Correspondence::Correspondence(const plan::Plan& plan, const std::vector<plan::BatchPartition>& batch_partitions,
-                               const std::vector<schedule::Boundary>& boundaries, bool training)
-    : plan_{plan}, batch_partitions_{batch_partitions}, boundaries_{boundaries}, training_{training} {}
+                               const std::vector<schedule::Boundary>& boundaries, int first_trained)
+    : plan_{plan}, batch_partitions_{batch_partitions}, boundaries_{boundaries}, first_trained_{first_trained} {}
 
 BoundaryMessages Correspondence::of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const {
   const Place here{stage, replica, tensor_index};
@@ -136,6 +136,10 @@ std::optional<Rank> Correspondence::straight(const Place& here, int there) const
 
 const plan::Replica& Correspondence::replica_of(int stage, int replica) const { return plan_.stages[at(stage)].replicas[at(replica)]; }
 
+bool Correspondence::goes_back(int stage, int next_to_it) const {
+  return first_trained_ < plan_.stages[at(std::max(stage, next_to_it))].first_layer;
+}
+
 Correspondence::BothWays Correspondence::cross(const Place& here, int there, std::vector<Rank>& peers) const {
   const auto& boundary = boundaries_[at(std::min(here.stage, there))];
   if (!boundary.alike) return through_crossings(here, there, boundary, peers);
@@ -144,7 +148,7 @@ Correspondence::BothWays Correspondence::cross(const Place& here, int there, std
   if (const auto peer = straight(here, there)) {
     const int pieces = replica_of(here.stage, here.replica).tensor_parallel;
     const BoundaryMessage piece{Pile{peers, plan_.length, plan_.sequence_parallel}.slot_of(*peer), 0, 0, {}, pieces};
-    return {{piece}, training_ ? std::vector{piece} : std::vector<BoundaryMessage>{}};
+    return {{piece}, goes_back(here.stage, there) ? std::vector{piece} : std::vector<BoundaryMessage>{}};
   }
   // Full microbatches are cut alike, wherever they begin; the last may be short.
   const int count = static_cast<int>(mine.size());
@@ -164,7 +168,7 @@ Correspondence::BothWays Correspondence::along_column(const Place& here, int the
   const bool later = there > here.stage;
   Pile forward{peers, plan_.length, plan_.sequence_parallel}, back{peers, plan_.length, plan_.sequence_parallel};
   forward.add(mine, here.tensor_index, theirs, all, later, 0);
-  if (training_) back.add(mine, here.tensor_index, theirs, all, !later, 0);
+  if (goes_back(here.stage, there)) back.add(mine, here.tensor_index, theirs, all, !later, 0);
   BothWays found{forward.boundary_messages(1), back.boundary_messages(1)};
   for (auto* list : {&found.first, &found.second})
     for (BoundaryMessage& boundary_message : *list) boundary_message.runs = runs;
@@ -183,7 +187,7 @@ Correspondence::BothWays Correspondence::through_crossings(const Place& here, in
     const Side ours{&replica_of(here.stage, here.replica), mine[at(own)]};
     const Side theirs{&replica_of(there, other), batch_partitions_[at(there)][at(other)][at(their)]};
     forward.add(ours, here.tensor_index, theirs, crossing.shared, later, own);
-    if (training_) back.add(ours, here.tensor_index, theirs, crossing.shared, !later, own);
+    if (goes_back(here.stage, there)) back.add(ours, here.tensor_index, theirs, crossing.shared, !later, own);
   }
   const int count = static_cast<int>(mine.size());
   return {forward.boundary_messages(count), back.boundary_messages(count)};

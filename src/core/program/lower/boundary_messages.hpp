@@ -29,10 +29,12 @@ struct BoundaryMessages {
   auto operator<=>(const BoundaryMessages&) const = default;
 };
 
-/// Boundary messages of one rank, and who its slots are. `batch_partitions` and `boundaries` by stage.
+/// Boundary messages of one rank, and who its slots are. `batch_partitions` and `boundaries` by stage. Gradients come down to layer
+/// `first_trained` and no further; there are none where it is the number of layers.
 class Correspondence {
  public:
-  Correspondence(const plan::Plan&, const std::vector<plan::BatchPartition>&, const std::vector<schedule::Boundary>&, bool training);
+  Correspondence(const plan::Plan&, const std::vector<plan::BatchPartition>&, const std::vector<schedule::Boundary>&,
+                 int first_trained);
   BoundaryMessages of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
   /// The peers alone, in the same order: of ranks whose boundary messages are known from others like them.
   void list_peers(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
@@ -41,6 +43,8 @@ class Correspondence {
   using Place = plan::Place;
   using BothWays = std::pair<std::vector<BoundaryMessage>, std::vector<BoundaryMessage>>;  ///< with the forward passes, and against them
   const plan::Replica& replica_of(int stage, int replica) const;
+  /// Whether gradients cross the boundary between two stages.
+  bool goes_back(int stage, int next_to_it) const;
   /// The rank that a member alone talks to there, by equal pieces of whole microbatches; nothing where it talks to several or otherwise.
   std::optional<Rank> straight(const Place& here, int there) const;
   BothWays cross(const Place& here, int there, std::vector<Rank>& peers) const;
@@ -50,7 +54,7 @@ class Correspondence {
   const plan::Plan& plan_;
   const std::vector<plan::BatchPartition>& batch_partitions_;
   const std::vector<schedule::Boundary>& boundaries_;
-  bool training_;
+  int first_trained_;
 };
 
 /// Ascending numbers as progressions.

@@ -187,7 +187,7 @@ void add_temporaries(ClassDraft& draft) {
   if (is_training(draft)) staging = std::max(staging, sum_staging(draft));
   if (is_training(draft) && shares_tokens(draft))  // of gradients that every member of the tensor-parallel group holds whole
     for (const Part& part : draft.out.parts)
-      staging = std::max(staging, all_reduce_staging(part.elements * fp32_size, fp32_size, draft.in.kind.tensor_parallel));
+      staging = std::max(staging, all_reduce_staging(part.trained_elements() * fp32_size, fp32_size, draft.in.kind.tensor_parallel));
   if (is_training(draft)) add_packed_buffers(draft);
   if (staging.count > 0) draft.buffers.sum_staging = add_buffer(draft, "sum staging", Category::communication, staging);
 }

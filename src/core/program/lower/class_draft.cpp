@@ -33,6 +33,7 @@ ClassDraft draft_of(const ClassInput& in) {
                    .weights = {},
                    .next_waits = {},
                    .whole_sums = {}};
+  draft.first_trained = model::first_trained_layer(in.plan.model, in.tensors);
   for (int chunk = 0; chunk < in.plan.chunks; ++chunk) draft.chunks.push_back(chunk_draft(in, chunk));
   constexpr std::size_t of_layer = 16, of_class = 64;  // more than there mostly are
   std::size_t layers = 0;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ struct ClassDraft {
   std::vector<int>* phase = nullptr;            ///< where add_instruction appends
   std::vector<Wait> next_waits;                 ///< of the next compute instruction
   int token_embedding_part = -1;                ///< index into RankClass::parts
+  int first_trained = 0;                        ///< model::first_trained_layer
   std::vector<int> whole_sums;  ///< by part: sums the gradients that every member holds whole; -1 or none where tokens are not shared
 };
 /// Its chunks' layers, its shape and its microbatches; everything else is empty.
@@ -89,6 +91,10 @@ inline bool drops_cheap(const ClassDraft& draft, const ChunkDraft& chunk) {
 }
 int first_block(const ChunkDraft&);
 int last_block(const ClassDraft&, const ChunkDraft&);  ///< first_block() > last_block() when the stage has none
+/// The first block that backward passes go through: below the first trained layer no gradient is needed. Above last_block() where none is.
+inline int first_block_back(const ClassDraft& draft, const ChunkDraft& chunk) { return std::max(first_block(chunk), draft.first_trained); }
+/// Whether a gradient comes to the chunk's last layer.
+inline bool goes_back(const ClassDraft& draft, const ChunkDraft& chunk) { return draft.first_trained < chunk.stage.last_layer; }
 
 /// Of a layer of the chunk: index into RankClass::buffers; -1: none.
 inline int at_layer(const std::vector<int>& by_layer, const ChunkDraft& chunk, int layer) {

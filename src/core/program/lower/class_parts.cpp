@@ -29,11 +29,11 @@ void add_shares(ClassDraft& draft, Part& part, int index) {
   if (summing.groups.empty()) {
     OptimizerShard share;
     share.group = slots.front();
-    share.summed = part.elements;
+    share.summed = part.trained_elements();
     share.gradients = part.gradients;
     share.parameters = part.parameters;  // none yet in bf16
     for (int s = 0; s < static_cast<int>(part.slots.size()); ++s)
-      share.spans.push_back({s, part.slots[at(s)].offset, part.slots[at(s)].elements});
+      if (part.slots[at(s)].trained) share.spans.push_back({s, part.slots[at(s)].offset, part.slots[at(s)].elements});
     add_share_buffers(draft, part, share, part.name);
     part.shards.push_back(std::move(share));
     return;
@@ -60,13 +60,18 @@ void add_shares(ClassDraft& draft, Part& part, int index) {
 }
 
 void add_persistent_buffers(ClassDraft& draft, Part& part, int index) {
-  const Bytes fp32 = part.elements * fp32_size;
-  const bool half = draft.in.plan.precision != Precision::fp32, shared = is_sharded(draft, index);
-  if (!half || !shared) part.parameters = add_buffer(draft, "parameters " + part.name, Category::parameters, fp32, 1, true);
+  const std::int64_t trained = part.trained_elements();
+  const Bytes fp32 = trained * fp32_size;
+  const bool half = draft.in.plan.precision != Precision::fp32, shared = is_sharded(draft, index) && trained > 0;
+  if (!half || !shared)
+    part.parameters = add_buffer(draft, "parameters " + part.name, Category::parameters, part.elements * fp32_size, 1, true);
+  else if (trained < part.elements)
+    part.frozen_parameters =
+        add_buffer(draft, "frozen parameters " + part.name, Category::parameters, (part.elements - trained) * fp32_size, 1, true);
   part.weights =
       half ? add_buffer(draft, "weights " + part.name, Category::parameters, part.elements * element_size(draft.in.plan.precision), 1, true)
            : part.parameters;
-  if (!keeps_state(draft)) return;
+  if (!keeps_state(draft) || trained == 0) return;
   part.gradients = add_buffer(draft, "gradients " + part.name, Category::gradients, fp32, 1, true);
   if (shared) return add_shares(draft, part, index);
   part.moment1 = add_buffer(draft, "moment1 " + part.name, Category::optimizer, fp32, 1, true);
@@ -79,11 +84,13 @@ void add_part(ClassDraft& draft, const std::string& name, const std::vector<int>
   // whatever its degree: what they sum is packed in the order of parts.
   if (draft.in.plan.sequence_parallel)
     std::ranges::stable_partition(tensors, [&](int t) { return draft.in.tensors[at(t)].axis == model::Axis::none; });
+  // Gradients and moments are of the first elements.
+  std::ranges::stable_partition(tensors, [&](int t) { return draft.in.tensors[at(t)].trained; });
   Part part;
   part.name = name;
   for (int t : tensors) {
     const auto elements = plan::shard(draft.in.tensors[at(t)], draft.in.kind.tensor_parallel, draft.in.tensor_index).elements();
-    part.slots.push_back({t, part.elements, elements});
+    part.slots.push_back({t, part.elements, elements, draft.in.tensors[at(t)].trained});
     part.elements += (elements + slot_alignment - 1) / slot_alignment * slot_alignment;
   }
   add_persistent_buffers(draft, part, static_cast<int>(draft.out.parts.size()));

@@ -109,7 +109,7 @@ void add_unpacking(ClassDraft& draft, int part, int turn, const std::vector<int>
 Bytes sum_staging(const ClassDraft& draft) {
   Bytes most{};
   for (int p = 0; p < static_cast<int>(draft.out.parts.size()); ++p) {
-    const std::int64_t elements = draft.out.parts[at(p)].elements;
+    const std::int64_t elements = draft.out.parts[at(p)].trained_elements();
     const Summing& summing = summing_of(draft, p);
     most = std::max(most, summing.rooms ? summing.rooms->staging.elements(elements) * fp32_size
                                         : all_reduce_staging(elements * fp32_size, fp32_size, summing.members));
@@ -145,7 +145,7 @@ void add_whole_sums(ClassDraft& draft) {
   for (int part = static_cast<int>(draft.out.parts.size()) - 1; part >= 0; --part) {
     std::int64_t elements = 0;
     for (const auto& slot : draft.out.parts[at(part)].slots)
-      if (draft.in.tensors[at(slot.tensor)].axis == model::Axis::none) elements = slot.offset + slot.elements;
+      if (slot.trained && draft.in.tensors[at(slot.tensor)].axis == model::Axis::none) elements = slot.offset + slot.elements;
     if (elements > 0) draft.whole_sums[at(part)] = add_whole_sum(draft, part, elements);
   }
 }
@@ -164,6 +164,7 @@ void add_part_reductions(ClassDraft& draft) {
   for (int p = static_cast<int>(draft.out.parts.size()) - 1; p >= 0; --p) {
     // Layer parts from last to first, the order in which backward finishes them; the token embedding, shared by two stages, comes last.
     const int part = draft.token_embedding_part < 0 ? p : p > 0 ? p - 1 : draft.token_embedding_part;
+    if (draft.out.parts[at(part)].trained_elements() == 0) continue;
     const auto& summing = summing_of(draft, part);
     if (!summing.groups.empty()) {
       // One part is packed while the one before is summed.
@@ -177,7 +178,7 @@ void add_part_reductions(ClassDraft& draft) {
     const int whole_sum = shares_tokens(draft) ? draft.whole_sums[at(part)] : -1;
     const int reduction = summing.members < 2 ? whole_sum
                                               : add_sum(draft, part, about.gradients, slots_of_part(draft, part).front(),
-                                                        {about.elements * 4}, after_backward(draft, part));
+                                                        about.trained_elements() * fp32_size, after_backward(draft, part));
     add_norm(draft, part, reduction, is_sharded(draft, part) ? 0 : -1);
   }
   finish();

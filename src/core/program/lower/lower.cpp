@@ -49,6 +49,7 @@ class Lowering {
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
     program_.ranks.resize(highest_rank(plan) + 1);
+    first_trained_ = model::first_trained_layer(plan.model, program_.tensors);
   }
 
   Program run() {
@@ -91,6 +92,8 @@ class Lowering {
   const plan::Replica& replica(int s, int r) const { return stage(s).replicas[at(r)]; }
   RankBinding& binding(Rank rank) { return program_.ranks[rank.index()]; }
   bool training() const { return program_.purpose == Purpose::training; }
+  /// The layer down to which gradients come.
+  int first_gradient() const { return training() ? first_trained_ : program_.plan.model.layers(); }
   /// Whether two stages of devices hold the token embedding.
   bool ties() const { return depth() > 1 && program_.plan.model.tied_head; }
 
@@ -208,14 +211,14 @@ class Lowering {
     if (depth() == 1) return boundary_messages;  // nothing leaves the device
     for (int c = 0; c < chunk_count(); ++c)
       boundary_messages[at(c)] =
-          Correspondence{program_.plan, batch_partitions(), boundaries(), training()}.of(s + c * depth(), r, t, peers);
+          Correspondence{program_.plan, batch_partitions(), boundaries(), first_gradient()}.of(s + c * depth(), r, t, peers);
     return boundary_messages;
   }
 
   /// As boundary_messages_of() adds them.
   void list_peers(int s, int r, int t, std::vector<Rank>& peers) const {
     for (int c = 0; depth() > 1 && c < chunk_count(); ++c)
-      Correspondence{program_.plan, batch_partitions(), boundaries(), training()}.list_peers(s + c * depth(), r, t, peers);
+      Correspondence{program_.plan, batch_partitions(), boundaries(), first_gradient()}.list_peers(s + c * depth(), r, t, peers);
   }
 
   /// By microbatch of a replica: the token with which the buffers of a member begin.
@@ -313,6 +316,7 @@ class Lowering {
 
   const Runtime& runtime_;
   const int cache_;
+  int first_trained_ = 0;
   Program program_;
   const schedule::PipelineSchedule schedule_;
   std::vector<Sharing> data_groups_;  ///< by stage

@@ -1,5 +1,7 @@
 #include "optimizer_phase.hpp"
 
+#include <utility>
+
 #include "class_instructions.hpp"
 #include "class_parts.hpp"
 #include "flotilla/base/error.hpp"
@@ -59,7 +61,8 @@ void add_shared_optimizers(ClassDraft& draft, int totals) {
     std::vector<int> gathers;
   } open;
   for (int p = 0; p < static_cast<int>(draft.out.parts.size()); ++p) {
-    const int after = p == 0 ? totals : -1;
+    if (draft.out.parts[at(p)].trained_elements() == 0) continue;
+    const int after = std::exchange(totals, -1);  // the others follow the first
     if (!is_sharded(draft, p)) {
       add_optimizer_of(draft, p, -1, after);
       continue;
@@ -87,9 +90,10 @@ void add_shared_optimizers(ClassDraft& draft, int totals) {
 }  // namespace
 
 void add_optimizer(ClassDraft& draft) {
-  const int totals = draft.closing.back();
+  int totals = draft.closing.back();
   if (draft.in.plan.shard_optimizer) return add_shared_optimizers(draft, totals);
-  for (int p = 0; p < static_cast<int>(draft.out.parts.size()); ++p) add_optimizer_of(draft, p, -1, p == 0 ? totals : -1);
+  for (int p = 0; p < static_cast<int>(draft.out.parts.size()); ++p)
+    if (draft.out.parts[at(p)].trained_elements() > 0) add_optimizer_of(draft, p, -1, std::exchange(totals, -1));
 }
 
 }  // namespace flotilla::program

@@ -36,10 +36,10 @@ void add_block_forward(ClassDraft& draft, const ChunkDraft& chunk, int layer, bo
   };
   if (shares_tokens(draft))
     add_begin(draft, chunk, Operation::attention_begin_forward, layer, operands(Mode::write), recompute, {draft.buffers.partial});
-  const int attention =
-      add_compute(draft, chunk, Operation::attention_forward, layer,
-                  joined(operands(shares_tokens(draft) ? Mode::update : Mode::write), {{{Role::cache, cache_of(chunk, layer), Mode::update}}}),
-                  recompute);
+  const int attention = add_compute(
+      draft, chunk, Operation::attention_forward, layer,
+      joined(operands(shares_tokens(draft) ? Mode::update : Mode::write), {{{Role::cache, cache_of(chunk, layer), Mode::update}}}),
+      recompute);
   let_next_wait_for(draft, sum_partial(draft, layer, attention, false));
   if (shares_tokens(draft))
     add_begin(draft, chunk, Operation::mlp_begin_forward, layer, operands(Mode::update), recompute, {draft.buffers.partial});
@@ -106,6 +106,7 @@ void add_opening_phase(ClassDraft& draft) {
   scalars.accesses = {{Role::scalars, draft.buffers.scalars, Mode::write}};
   add_instruction(draft, std::move(scalars));
   for (std::size_t p = 0; is_training(draft) && p < draft.out.parts.size(); ++p) {
+    if (draft.out.parts[p].gradients < 0) continue;
     auto instruction = once_per_step("zero gradients " + draft.out.parts[p].name, ZeroFill{static_cast<int>(p)}, false);
     instruction.accesses = {{Role::gradients, draft.out.parts[p].gradients, Mode::write}};
     add_instruction(draft, std::move(instruction));
@@ -161,6 +162,7 @@ void add_head_phase(ClassDraft& draft, const ChunkDraft& chunk) {
 }
 
 void add_backward_phase(ClassDraft& draft, ChunkDraft& chunk) {
+  if (!goes_back(draft, chunk)) return;
   add_receive_gradient(draft, chunk);
   if (has_head(draft, chunk)) {
     add_head_phase(draft, chunk);
@@ -184,13 +186,13 @@ void add_backward_phase(ClassDraft& draft, ChunkDraft& chunk) {
                         {Role::gradient, chunk.gradient, Mode::write}},
                        {weights_of(draft, chunk, head, true)}));
   }
-  for (int layer = last_block(draft, chunk); layer >= first_block(chunk); --layer) {
+  for (int layer = last_block(draft, chunk); layer >= first_block_back(draft, chunk); --layer) {
     if (recomputes_blocks(draft, chunk)) add_block_forward(draft, chunk, layer, true);
     if (drops_cheap(draft, chunk)) add_block_again(draft, chunk, layer);
     if (layer == last_block(draft, chunk) && !has_head(draft, chunk)) let_next_wait_for_arrival(draft, chunk.receive_gradient);
     add_block_backward(draft, chunk, layer);
   }
-  if (has_embedding(chunk)) {
+  if (has_embedding(chunk) && draft.first_trained == 0) {
     if (first_block(chunk) > last_block(draft, chunk) && !has_head(draft, chunk)) let_next_wait_for_arrival(draft, chunk.receive_gradient);
     if (shares_tokens(draft))
       add_begin(draft, chunk, Operation::embedding_begin_backward, 0,

@@ -12,6 +12,10 @@ using model::Operation;
 
 namespace {
 
+bool trains(const ClassDraft& draft, Operation half, int layer) {
+  return model::trains_products(draft.in.plan.model, draft.in.tensors, half, layer);
+}
+
 /// Of a block's operation. Where tokens are shared, `gradient` and `rows` hold what was gathered for it.
 void add_weights_half(ClassDraft& draft, const ChunkDraft& chunk, Operation operation, int layer, int gradient, int rows) {
   const bool mlp = operation == Operation::mlp_backward_weights;
@@ -49,10 +53,10 @@ void add_shared_weights_halves(ClassDraft& draft, const ChunkDraft& chunk) {
     int layer = 0;
   };
   std::vector<Half> halves;
-  for (int layer = last_block(draft, chunk); layer >= first_block(chunk); --layer) {
-    halves.push_back({mlp_begin_weights, mlp_backward_weights, layer});
-    halves.push_back({attention_begin_weights, attention_backward_weights, layer});
-  }
+  for (int layer = last_block(draft, chunk); layer >= first_block_back(draft, chunk); --layer)
+    for (const auto& [begin, weights] :
+         {std::pair{mlp_begin_weights, mlp_backward_weights}, {attention_begin_weights, attention_backward_weights}})
+      if (trains(draft, weights, layer)) halves.push_back({begin, weights, layer});
   const auto gradient = [&](std::size_t i) { return i % 2 == 0 ? draft.buffers.partial : draft.buffers.partial_ahead; };
   const auto rows = [&](std::size_t i) { return i % 2 == 0 ? draft.buffers.gathered_rows : draft.buffers.rows_ahead; };
   const auto begin = [&](std::size_t i) {
@@ -72,21 +76,19 @@ void add_shared_weights_halves(ClassDraft& draft, const ChunkDraft& chunk) {
 
 void add_weights_halves(ClassDraft& draft, ChunkDraft& chunk) {
   const auto& model = draft.in.plan.model;
-  if (has_head(draft, chunk)) {
-    const int head = model.layers() - 1;
+  const int head = model.layers() - 1;
+  if (has_head(draft, chunk) && trains(draft, Operation::head_backward_weights, head))
     add_compute(draft, chunk, Operation::head_backward_weights, head,
                 joined({{Role::logits, draft.buffers.logits, Mode::read},
                         {Role::input, activation_into(chunk, head), Mode::read},
                         {Role::gathered, draft.buffers.gathered_rows, Mode::read},
                         {Role::saved, draft.buffers.head_saved, Mode::read}},
                        {weights_of(draft, chunk, head, !model.tied_head), token_embedding_table(draft, true)}));
-  }
   if (draft.in.kind.order.deferred > 0) draft.phase = &chunk.weights;
   if (shares_tokens(draft)) return add_shared_weights_halves(draft, chunk);
-  for (int layer = last_block(draft, chunk); layer >= first_block(chunk); --layer) {
-    add_weights_half(draft, chunk, Operation::mlp_backward_weights, layer, -1, -1);
-    add_weights_half(draft, chunk, Operation::attention_backward_weights, layer, -1, -1);
-  }
+  for (int layer = last_block(draft, chunk); layer >= first_block_back(draft, chunk); --layer)
+    for (const auto half : {Operation::mlp_backward_weights, Operation::attention_backward_weights})
+      if (trains(draft, half, layer)) add_weights_half(draft, chunk, half, layer, -1, -1);
 }
 
 std::vector<std::vector<int>> weights_by_layer(const ClassDraft& draft) {

@@ -34,7 +34,7 @@ class Ranks {
     }
   }
 
-  Keeping keeping(int tensor) const { return {!shares_.empty() && shares_[at(tensor)], plan_.precision}; }
+  Keeping keeping(int tensor) const { return {!shares_.empty() && shares_[at(tensor)], plan_.precision, tensors_[at(tensor)].trained}; }
 
   const Seat& seat(Rank rank) const {
     const auto found = seats_.find(rank);
@@ -92,6 +92,7 @@ struct Sizes {
 };
 Sizes sizes_of(const Keeping& keeping) {
   const std::int64_t state = size_of(Carried::state).count, weights = size_of(Carried::weights).count;
+  if (!keeping.trained) return {size_of(Carried::parameters).count, 0};
   if (!keeping.shared) return {state, 0};
   if (keeping.parameters_in_pieces()) return {weights, state - weights};  // weights are made of the parameters where these are
   return {size_of(Carried::parameters).count, size_of(Carried::moments).count};
@@ -118,7 +119,7 @@ struct KeptState::State {
     const Keeping old = from.keeping(tensor), fresh = to.keeping(tensor);
     std::int64_t size = 0;
     if (!old.parameters_in_pieces() && !fresh.parameters_in_pieces()) size += size_of(Carried::parameters).count;
-    if (!old.moments_in_pieces() && !fresh.moments_in_pieces()) size += size_of(Carried::moments).count;
+    if (fresh.trained && !old.moments_in_pieces() && !fresh.moments_in_pieces()) size += size_of(Carried::moments).count;
     if (fresh.parameters_in_pieces()) size += size_of(Carried::weights).count;
     return size;
   }

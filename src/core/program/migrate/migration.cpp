@@ -82,7 +82,7 @@ class Mover {
   Layout layout(const plan::Plan& plan, const model::Tensor& tensor, std::vector<std::vector<RankHolding>>& pieces) const {
     Layout layout{{}, shards_of(plan, tensor), {}};
     if (!pieces.empty()) layout.pieces = std::move(pieces[static_cast<std::size_t>(index_)]);
-    layout.keeping = {!layout.pieces.empty(), plan.precision};
+    layout.keeping = {!layout.pieces.empty(), plan.precision, tensor.trained};
     return layout;
   }
 
@@ -94,7 +94,9 @@ class Mover {
     const std::vector<RankHolding> whole{shard};
     const auto& parameters = keeping.parameters_in_pieces() ? once : whole;
     const auto& moments = keeping.moments_in_pieces() ? once : whole;
-    if (keeping.together() && old_.keeping.together()) {
+    if (!keeping.trained) {
+      fetch(parameters, old_.parameters(), Carried::parameters);
+    } else if (keeping.together() && old_.keeping.together()) {
       fetch(parameters, old_.parameters(), Carried::state);
     } else {
       fetch(parameters, old_.parameters(), Carried::parameters);

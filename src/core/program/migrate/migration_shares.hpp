@@ -37,6 +37,7 @@ std::vector<std::vector<RankHolding>> pieces_of(const plan::Plan&, const Placeme
 struct Keeping {
   bool shared = false;
   Precision precision = Precision::fp32;
+  bool trained = true;  ///< else there are no moments
   bool parameters_in_pieces() const { return shared && precision != Precision::fp32; }
   bool moments_in_pieces() const { return shared; }
   /// Parameters and moments stand in the same places.

@@ -86,6 +86,7 @@ std::vector<Region> shared_regions(const std::vector<model::Tensor>& all, const 
   std::vector<Region> regions;
   const int degree = degrees[at(replica)], index = group[at(replica)];
   for (const auto& slot : part.slots) {
+    if (!slot.trained) continue;
     const auto& tensor = all[at(slot.tensor)];
     if (tensor.axis == model::Axis::none) {
       regions.push_back({1, slot.elements, slot.offset, slot.elements});

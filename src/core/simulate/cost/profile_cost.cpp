@@ -379,7 +379,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
   const auto elements = [&](int index, int shard) -> std::int64_t {
     if (index < 0) return 0;
     const auto& part = c.parts.at(static_cast<std::size_t>(index));
-    return shard < 0 ? part.elements : part.shards.at(static_cast<std::size_t>(shard)).most;
+    return shard < 0 ? part.trained_elements() : part.shards.at(static_cast<std::size_t>(shard)).most;
   };
   const auto streamed = [&](Bytes bytes) { return state_->streamed(c.device_type, bytes); };
   const auto gradients = [&](std::int64_t count) { return streamed({std::max<std::int64_t>(1, count) * fp32_bytes}); };
@@ -388,7 +388,8 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
           [&](const program::LayerOperation& work) {
             model::LayerShape shape = c.shape;
             shape.sequences = sequences;
-            return operation(program.plan.model, c.device_type, work.operation, shape);
+            const auto done = work.weights_frozen ? model::input_half_of(work.operation).value_or(work.operation) : work.operation;
+            return operation(program.plan.model, c.device_type, done, shape);
           },
           [&](const program::TokenLoad&) { return streamed({2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)}); },
           [&](const program::ZeroFill& work) { return gradients(elements(work.part, -1)); },

@@ -61,6 +61,7 @@ void CpuBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<c
   const double second = 1 - std::pow(static_cast<double>(a.beta2), step);
   E* copies = reinterpret_cast<E*>(weights);
   for (std::size_t i = 0; i < part.slots.size(); ++i) {
+    if (!part.slots[i].trained) continue;
     const program::Part::Slot& slot = part.slots[i];
     const float decay = decays[i] ? a.learning_rate * a.weight_decay : 0.0f;
     for_shares(setup_.threads, slot.elements, [&](int, Rows share) {

@@ -53,11 +53,10 @@ void Operations<E>::mlp_backward(const Frame& f) {
   E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
   if (!shares_) back_to_mlp(f, before_drop);
   activated_gradient(f, before_drop, columns);
-  products_.run(linear_weight_gradient(p, f.n, d_, columns_),
-                {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
+  add_weight_gradient(f, linear_weight_gradient(p, f.n, d_, columns_), before_drop, f.saved(layout.activated), Parameter::down_weight);
   activation_backward(f, layout, columns);
   const E* input = shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input);
-  products_.run(linear_weight_gradient(p, f.n, up_width_, d_), {.a = columns, .b = input, .c = f.gradient(Parameter::up_weight)});
+  add_weight_gradient(f, linear_weight_gradient(p, f.n, up_width_, d_), columns, input, Parameter::up_weight);
   products_.run(linear_input_gradient(p, f.n, up_width_, d_),
                 {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
 }
@@ -148,12 +147,11 @@ void Operations<E>::attention_backward(const Frame& f) {
 template <class E>
 void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* qkv_gradient) {
   const model::BlockLayout layout = f.block();
-  products_.run(linear_weight_gradient(setup_.precision, f.n, d_, attention_width_),
-                {.a = before_drop, .b = f.saved(layout.attention_output), .c = f.gradient(Parameter::out_weight)});
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, d_, attention_width_), before_drop, f.saved(layout.attention_output),
+                      Parameter::out_weight);
   if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
-  products_.run(linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
-                {.a = qkv_gradient, .b = input, .c = f.gradient(Parameter::qkv_weight)});
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_), qkv_gradient, input, Parameter::qkv_weight);
 }
 
 template <class E>

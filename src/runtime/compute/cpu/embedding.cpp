@@ -59,8 +59,7 @@ E* Operations<E>::before_embedding(const Frame& f, E* words) {
   if (!setup_.model.rotates()) position_gradient(f, gradient);
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
-  products_.run(linear_weight_gradient(setup_.precision, f.rows, d_, w_),
-                {.a = gradient, .b = f.at(Role::saved), .c = f.gradient(Parameter::project_in)});
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
   products_.run(linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
   return words;
 }
@@ -80,7 +79,9 @@ void Operations<E>::embedding_backward(const Frame& f) {
 
 template <class E>
 void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
-  float* positions = f.gradient(Parameter::position) + setup_.model.position_offset * d_;
+  float* table = f.gradient(Parameter::position);
+  if (table == nullptr) return;
+  float* positions = table + setup_.model.position_offset * d_;
   for_shares(setup_.threads, setup_.length, [&](int, Rows rows) {
     for (std::int64_t position = rows.first; position < rows.last; ++position)
       for (std::int64_t sequence = 0; sequence < f.task.sequences; ++sequence) {
@@ -95,6 +96,7 @@ template <class E>
 void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
   const std::int32_t* tokens = f.template at<std::int32_t>(Role::tokens);
   float* token_embedding = f.gradient(Parameter::token_embedding);
+  if (token_embedding == nullptr) return;
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
   constexpr std::int64_t line = 32;
   for_shares(setup_.threads, (w_ + line - 1) / line, [&](int, Rows lines) {

@@ -113,7 +113,7 @@ template <class E>
 void Operations<E>::head_backward_weights(const Frame& f) {
   ProductSpec to_token_embedding = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_token_embedding.a_column = head_pitch(f);
-  products_.run(to_token_embedding, {.a = f.at(Role::logits), .b = head_input(f), .c = f.gradient(head_token_embedding_)});
+  add_weight_gradient(f, to_token_embedding, f.at(Role::logits), head_input(f), head_token_embedding_);
 }
 
 template <class E>
@@ -139,8 +139,7 @@ void Operations<E>::head_backward_input(const Frame& f) {
 /// The two gradients of project_out, of at least one row.
 template <class E>
 void Operations<E>::project_back(const Frame& f, const E* gradient, const E* input, E* input_gradient) {
-  products_.run(linear_weight_gradient(setup_.precision, f.rows, w_, d_),
-                {.a = gradient, .b = input, .c = f.gradient(Parameter::project_out)});
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.rows, w_, d_), gradient, input, Parameter::project_out);
   products_.run(linear_input_gradient(setup_.precision, f.rows, w_, d_),
                 {.a = gradient, .b = f.weight(Parameter::project_out), .c = input_gradient});
 }

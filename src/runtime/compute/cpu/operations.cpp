@@ -40,6 +40,7 @@ float* Operations<E>::Frame::gradient(Parameter kind) const {
   const program::Part* part = is_tied(kind) ? task.token_embedding_part : task.part;
   FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
   const auto role = is_tied(kind) ? program::Role::token_embedding_gradients : program::Role::gradients;
+  if (!parameters_.trained(*part, is_tied(kind) ? 0 : task.layer, kind)) return nullptr;
   return at<float>(role) + parameters_.offset(*part, is_tied(kind) ? 0 : task.layer, kind);
 }
 
@@ -147,6 +148,12 @@ void Operations<E>::rows_backward(const Frame& f, RowsBackward work) {
   if (has_norm) norm_sums.add_to(f.gradient(work.norm_weight), 0, d_);
   if (has_norm && !rms_) norm_sums.add_to(f.gradient(work.norm_bias), d_, d_);
   if (has_bias) bias_sums.add_to(f.gradient(work.bias), 0, d_);
+}
+
+template <class E>
+void Operations<E>::add_weight_gradient(const Frame& f, const ProductSpec& product, const void* gradient, const void* input,
+                                        Parameter weight) {
+  if (float* sum = f.gradient(weight)) products_.run(product, {.a = gradient, .b = input, .c = sum});
 }
 
 template <class E>

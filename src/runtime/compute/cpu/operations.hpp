@@ -48,6 +48,7 @@ class Operations {
     RowPlace place() const { return {shape.length, task.first_sequence, first_row}; }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
+    /// Null where the tensor is frozen.
     float* gradient(Parameter) const;
 
     const Task& task;
@@ -142,6 +143,8 @@ class Operations {
     bool has_bias = false;  ///< the site has one
   };
   void rows_backward(const Frame&, RowsBackward);
+  /// What a product adds to a weight's gradient, unless that is frozen.
+  void add_weight_gradient(const Frame&, const ProductSpec&, const void* gradient, const void* input, Parameter weight);
   /// Adds the sums over rows of a bias's gradient.
   void add_bias_gradient(const Frame&, const E* gradient, std::int64_t width, Parameter bias);
   /// Where the gradient before a dropout site goes: workspace where there is dropout, else the gradient itself.

@@ -69,8 +69,9 @@ class ColumnSums {
     std::fill_n(sums, width_, 0.0f);
     return sums;
   }
-  /// result[j] += column first + j, for j < count.
+  /// result[j] += column first + j, for j < count; nothing where nobody wants it (null).
   void add_to(float* result, std::int64_t first, std::int64_t count) const {
+    if (result == nullptr) return;
     for (int share = 0; share < shares_; ++share)
       for (std::int64_t j = 0; j < count; ++j) result[j] += sums_[share * pitch_ + first + j];
   }

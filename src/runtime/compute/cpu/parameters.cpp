@@ -39,10 +39,10 @@ ParameterIndex::ParameterIndex(const model::Config& config) : by_layer_(static_c
       if (tensors[t].name.ends_with(endings[kind])) by_layer_[static_cast<std::size_t>(tensors[t].layer)][kind] = static_cast<int>(t);
 }
 
-std::int64_t ParameterIndex::offset(const program::Part& part, int layer, Parameter kind) const {
+const program::Part::Slot& ParameterIndex::slot(const program::Part& part, int layer, Parameter kind) const {
   const int tensor = by_layer_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(kind)];
   for (const auto& slot : part.slots)
-    if (slot.tensor == tensor) return slot.offset;
+    if (slot.tensor == tensor) return slot;
   assertion_failed("slot of the tensor",
                    text("part '", part.name, "' has no ", endings[static_cast<std::size_t>(kind)], " of layer ", layer));
 }

@@ -35,9 +35,13 @@ class ParameterIndex {
  public:
   explicit ParameterIndex(const model::Config&);
   /// Offset in elements of a tensor within the part that holds it. Asserts that it is there.
-  std::int64_t offset(const program::Part&, int layer, Parameter) const;
+  std::int64_t offset(const program::Part& part, int layer, Parameter kind) const { return slot(part, layer, kind).offset; }
+  /// Whether the tensor has a gradient.
+  bool trained(const program::Part& part, int layer, Parameter kind) const { return slot(part, layer, kind).trained; }
 
  private:
+  const program::Part::Slot& slot(const program::Part&, int layer, Parameter) const;
+
   std::vector<std::array<int, parameter_kinds>> by_layer_;
 };
 

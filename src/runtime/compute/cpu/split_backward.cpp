@@ -63,10 +63,9 @@ void Operations<E>::mlp_backward_weights(const Frame& f) {
   const model::BlockLayout layout = f.block();
   const E* before_drop = shares_ ? f.at(Role::partial) : kept_output_gradient(f);
   const E* input = shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input);
-  products_.run(linear_weight_gradient(setup_.precision, f.n, d_, columns_),
-                {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
-  products_.run(linear_weight_gradient(setup_.precision, f.n, up_width_, d_),
-                {.a = kept_up_gradient(f), .b = input, .c = f.gradient(Parameter::up_weight)});
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, d_, columns_), before_drop, f.saved(layout.activated),
+                      Parameter::down_weight);
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, up_width_, d_), kept_up_gradient(f), input, Parameter::up_weight);
 }
 
 template <class E>

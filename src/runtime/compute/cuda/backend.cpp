@@ -75,6 +75,7 @@ void CudaBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<
   const double step = static_cast<double>(a.step), first = 1 - std::pow(static_cast<double>(a.beta1), step);
   const double second = 1 - std::pow(static_cast<double>(a.beta2), step);
   for (std::size_t i = 0; i < part.slots.size(); ++i) {
+    if (!part.slots[i].trained) continue;
     const std::int64_t at = part.slots[i].offset, n = part.slots[i].elements;
     const AdamWStep s{static_cast<float>(a.learning_rate / first),
                       a.beta1,

@@ -43,11 +43,10 @@ void Operations<E>::up_gradient(const Frame& f, const E* before_drop, E* columns
 
 template <class E>
 void Operations<E>::mlp_weight_gradients(const Frame& f, const E* before_drop, const E* to_up) {
-  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, d_, columns_),
-           {.a = before_drop, .b = f.saved(f.block.activated), .c = f.gradient(Parameter::down_weight)});
+  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, d_, columns_), before_drop, f.saved(f.block.activated),
+                      Parameter::down_weight);
   const E* input = shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input);
-  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, up_width_, d_),
-           {.a = to_up, .b = input, .c = f.gradient(Parameter::up_weight)});
+  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, up_width_, d_), to_up, input, Parameter::up_weight);
 }
 
 template <class E>
@@ -137,12 +136,11 @@ void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradie
 
 template <class E>
 void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* to_qkv) {
-  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, d_, attention_width_),
-           {.a = before_drop, .b = f.saved(f.block.attention_output), .c = f.gradient(Parameter::out_weight)});
+  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, d_, attention_width_), before_drop,
+                      f.saved(f.block.attention_output), Parameter::out_weight);
   if (setup_.model.qkv_bias) add_column_sums(f, to_qkv, qkv_width_, Parameter::qkv_bias);
   const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input);
-  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
-           {.a = to_qkv, .b = input, .c = f.gradient(Parameter::qkv_weight)});
+  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_), to_qkv, input, Parameter::qkv_weight);
 }
 
 template <class E>
@@ -202,7 +200,7 @@ template <class E>
 void Operations<E>::head_backward_weights(const Frame& f) {
   ProductSpec to_token_embedding = cpu::linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_token_embedding.a_column = head_pitch(f);
-  multiply(to_token_embedding, {.a = f.at(Role::logits), .b = head_input(f), .c = f.gradient(head_token_embedding_)});
+  add_weight_gradient(f, to_token_embedding, f.at(Role::logits), head_input(f), head_token_embedding_);
 }
 
 template <class E>
@@ -221,8 +219,8 @@ void Operations<E>::head_end_backward(const Frame& f) {
   if (f.rows == 0) return;
   if (c.projects()) {
     E* before = c.final_norm ? f.take(f.shape.rows() * d_) : gradient;
-    multiply(cpu::linear_weight_gradient(setup_.precision, f.rows, w_, d_),
-             {.a = to_normed, .b = c.final_norm ? f.saved(layout.normed) : input, .c = f.gradient(Parameter::project_out)});
+    add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.rows, w_, d_), to_normed,
+                        c.final_norm ? f.saved(layout.normed) : input, Parameter::project_out);
     multiply(cpu::linear_input_gradient(setup_.precision, f.rows, w_, d_),
              {.a = to_normed, .b = f.weight(Parameter::project_out), .c = before});
     to_normed = before;
@@ -246,14 +244,13 @@ E* Operations<E>::before_embedding(const Frame& f, E* words) {
   r.gradient = r.masked = gradient;
   r.drop = dropout(f, DropSite::embedding);
   rows_backward(f, r);
-  if (!setup_.model.rotates())
-    kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads},
-                               f.gradient(Parameter::position) + setup_.model.position_offset * d_, gradient, f.task.sequences,
-                               setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows), static_cast<int>(d_));
+  if (float* positions = setup_.model.rotates() ? nullptr : f.gradient(Parameter::position))
+    kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads}, positions + setup_.model.position_offset * d_,
+                               gradient, f.task.sequences, setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows),
+                               static_cast<int>(d_));
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
-  multiply(cpu::linear_weight_gradient(setup_.precision, f.rows, d_, w_),
-           {.a = gradient, .b = f.at(Role::saved), .c = f.gradient(Parameter::project_in)});
+  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
   multiply(cpu::linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
   return words;
 }
@@ -266,8 +263,10 @@ void Operations<E>::embedding_backward(const Frame& f) {
 
 template <class E>
 void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
+  float* token_embedding = f.gradient(Parameter::token_embedding);
+  if (token_embedding == nullptr) return;
   const HeadRows table = head_rows(f);
-  kernels_.scatter_tokens(stream_, {.blocks_x = f.n, .threads = row_threads}, f.gradient(Parameter::token_embedding), gradient,
+  kernels_.scatter_tokens(stream_, {.blocks_x = f.n, .threads = row_threads}, token_embedding, gradient,
                           f.template at<std::int32_t>(Role::tokens), static_cast<int>(f.n), setup_.length, table.first_token, table.width,
                           static_cast<int>(w_));
 }

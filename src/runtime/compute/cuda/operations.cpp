@@ -77,7 +77,9 @@ template <class E>
 float* Operations<E>::Frame::gradient(Parameter kind) const {
   const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
   const auto role = tied ? program::Role::token_embedding_gradients : program::Role::gradients;
-  return at<float>(role) + operations.parameters_.offset(tied ? *task.token_embedding_part : *task.part, tied ? 0 : task.layer, kind);
+  const program::Part& part = tied ? *task.token_embedding_part : *task.part;
+  if (!operations.parameters_.trained(part, tied ? 0 : task.layer, kind)) return nullptr;
+  return at<float>(role) + operations.parameters_.offset(part, tied ? 0 : task.layer, kind);
 }
 
 template <class E>
@@ -218,7 +220,16 @@ void Operations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
 }
 
 template <class E>
-void Operations<E>::add_parts(const std::array<float*, 3>& to, int sums, const float* partials, int parts, std::int64_t width) {
+void Operations<E>::add_weight_gradient(const Frame& f, const ProductSpec& product, const void* gradient, const void* input,
+                                        Parameter weight) {
+  if (float* sum = f.gradient(weight)) multiply(product, {.a = gradient, .b = input, .c = sum});
+}
+
+/// A sum that nobody wants, of a frozen tensor, stays where its parts are: a thread writes where it alone has read.
+template <class E>
+void Operations<E>::add_parts(std::array<float*, 3> to, int sums, float* partials, int parts, std::int64_t width) {
+  for (int s = 0; s < sums; ++s)
+    if (float*& one = to[static_cast<std::size_t>(s)]; one == nullptr) one = partials + std::int64_t{s} * parts * width;
   kernels_.add_column_sums(stream_,
                            {.blocks_x = (width + column_threads - 1) / column_threads, .blocks_y = sums, .threads = column_threads}, to[0],
                            to[1], to[2], partials, parts, static_cast<int>(width));
@@ -265,7 +276,8 @@ std::int64_t Operations<E>::head_pitch(const Frame& f) const {
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                                                                                            \
-  template void Operations<E>::add_parts(const std::array<float*, 3>&, int, const float*, int, std::int64_t);                              \
+  template void Operations<E>::add_parts(std::array<float*, 3>, int, float*, int, std::int64_t);                                           \
+  template void Operations<E>::add_weight_gradient(const Frame&, const ProductSpec&, const void*, const void*, Parameter);                 \
   template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                                        \
   template void Operations<E>::run(const Task&);                                                                                           \
   template void Operations<E>::set_scratch(std::span<std::byte>);                                                                          \

@@ -50,6 +50,7 @@ class Operations {
     bool has(program::Role role) const { return task.operand<std::byte>(role) != nullptr; }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
+    /// Null where the tensor is frozen.
     float* gradient(Parameter) const;
     RowPlace place() const { return {shape.length, static_cast<int>(task.first_sequence), static_cast<int>(first_row)}; }
     /// The next `count` elements of the scratch memory.
@@ -137,8 +138,10 @@ class Operations {
   };
   void rows_backward(const Frame&, const RowsBackward&);
   void add_column_sums(const Frame&, const E* x, std::int64_t width, Parameter);
-  /// Each of `sums` vectors += its parts in `partials` (sums, parts, width), in order.
-  void add_parts(const std::array<float*, 3>& to, int sums, const float* partials, int parts, std::int64_t width);
+  /// Each of `sums` vectors += its parts in `partials` (sums, parts, width), in order. Null: nobody wants it.
+  void add_parts(std::array<float*, 3> to, int sums, float* partials, int parts, std::int64_t width);
+  /// What a product adds to a weight's gradient, unless that is frozen.
+  void add_weight_gradient(const Frame&, const ProductSpec&, const void* gradient, const void* input, Parameter weight);
   void copy(const Frame&, const E* from, E* to, std::int64_t elements);
   void copy_rows(const Frame& f, const E* from, E* to, std::int64_t width) { copy(f, from, to, f.rows * width); }
   Dropout dropout(const Frame&, DropSite) const;
