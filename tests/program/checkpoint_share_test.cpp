@@ -31,7 +31,7 @@ Bytes of_all(const plan::Plan& plan, std::vector<Bytes>* by_rank = nullptr) {
 
 Bytes state_of(const plan::Plan& plan) {
   Bytes sum;
-  for (const auto& tensor : lower(plan, {}).tensors) sum += Bytes{12 * tensor.elements()};
+  for (const auto& tensor : lower(plan, {}).tensors) sum += Bytes{(tensor.trained ? 12 : 4) * tensor.elements()};
   return sum;
 }
 
@@ -44,6 +44,8 @@ TEST(CheckpointShare, SumsToTheStateUnderEveryPlan) {
             auto plan = plan::even_plan(odd_model(), 16, 12, precision, data, pipeline, tensor, 1);
             plan.shard_optimizer = sharded;
             EXPECT_EQ(of_all(plan), state_of(plan)) << plan::summary(plan) << (sharded ? ", sharded" : "");
+            plan.model.frozen = {"embedding.*", "block.*.attention.*"};
+            EXPECT_EQ(of_all(plan), state_of(plan)) << plan::summary(plan) << (sharded ? ", sharded" : "") << ", some of it frozen";
           }
 }
 

@@ -21,6 +21,7 @@ std::vector<plan::Plan> plans(int ranks) {
   sharded.shard_optimizer = true;
   auto half = sharded;
   half.precision = Precision::bf16;
+  half.model.frozen = {"embedding.*", "block.*.attention.*"};
   return {plan::even_plan(model, 16, 12, Precision::fp32, 1, ranks, 1, 1), plan::even_plan(model, 16, 12, Precision::fp32, ranks, 1, 1, 1),
           sharded, half};
 }
