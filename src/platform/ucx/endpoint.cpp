@@ -1,6 +1,5 @@
-#include <sched.h>
-
 #include "flotilla/base/clock.hpp"
+#include "flotilla/base/spin.hpp"
 #include "state.hpp"
 
 namespace flotilla::ucx {
@@ -8,20 +7,19 @@ namespace {
 
 void note_failure(void* argument, ucp_ep_h, ucs_status_t status) { *static_cast<ucs_status_t*>(argument) = status; }
 
-constexpr int spins_before_yield = 200, cancel_rounds = 100000;
+constexpr int cancel_rounds = 100000;
 
 }  // namespace
 
 ucs_status_t UcxRequest::wait(Seconds deadline, const ucs_status_t& peer_failure) {
   if (!UCS_PTR_IS_PTR(request_)) return UCS_PTR_STATUS(request_);
-  const Seconds end = now() + deadline;
-  ucs_status_t status = ucp_request_check_status(request_);
-  for (int idle = 0; status == UCS_INPROGRESS; status = ucp_request_check_status(request_)) {
-    idle = ucp_worker_progress(worker_) != 0 ? 0 : idle + 1;
-    if (peer_failure != UCS_OK || now() > end) return cancel(peer_failure != UCS_OK ? peer_failure : UCS_ERR_TIMED_OUT);
-    if (idle > spins_before_yield) sched_yield();  // ranks may be more than cores
+  Spin spin{deadline};
+  while (ucp_request_check_status(request_) == UCS_INPROGRESS) {
+    const bool progressed = ucp_worker_progress(worker_) != 0;
+    if (peer_failure != UCS_OK) return cancel(peer_failure);
+    if (ucp_request_check_status(request_) == UCS_INPROGRESS && spin.expired(progressed)) return cancel(UCS_ERR_TIMED_OUT);
   }
-  return status;
+  return ucp_request_check_status(request_);
 }
 
 ucs_status_t UcxRequest::cancel(ucs_status_t reason) {
