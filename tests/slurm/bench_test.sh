@@ -33,7 +33,7 @@ write_scripts() {
 echo $$ >"pid.$SLURMD_NODENAME"
 [ ! -e "plant.$SLURMD_NODENAME" ] || . "./plant.$SLURMD_NODENAME"
 export FLOTILLA_PROBE_BUDGET=1s
-exec "$FLOTILLA" bench --folder shared --budget 1s --bench.disk-size 4MiB --bench.silence 20s -o report.json "$@"
+exec "$FLOTILLA" bench --folder shared --budget 1s --bench.disk-size 4MiB -o report.json "$@"
 TASK
   cat >job <<'JOB'
 #!/bin/bash
@@ -90,7 +90,7 @@ mkdir -p "$work"
 cd "$work"
 write_scripts
 
-start --stages 0,1,2 --profile card.json --profile-model gpt2-tiny
+start --stages 0,1,2 --bench.silence 120s --profile card.json --profile-model gpt2-tiny
 finish
 clean
 [ "$(grep -c 'sums are right' out.log)" -ge 1 ] || fail "no sums were proved"
@@ -104,7 +104,7 @@ mkdir -p full
 on n3 mount -t tmpfs -o size=2m tmpfs "$work/full"
 echo 'export ONEDNN_MAX_CPU_ISA=AVX2' >plant.n4
 period n5 10000
-start --disk "$work/full"
+start --disk "$work/full" --bench.silence 120s
 finish
 named n1 any "usable threads: 1, where "
 named n2 any "memlock: 64.0 KiB, where "
