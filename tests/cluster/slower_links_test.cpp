@@ -72,13 +72,14 @@ TEST(SlowerLinks, PairsThatWereNotMeasuredKeepWhatTheyHad) {
   EXPECT_EQ(ratio(now, before, 5, 3), 1);
 }
 
-/// n0 and n1 have GPUs that NCCL joins, inside each and between them; m0 has CPUs.
+/// n0 and n1 have GPUs that NCCL and MPI on device memory join, inside each and between them; m0 has CPUs.
 Profile with_gpus() {
   auto profile = six_ranks();
   for (const auto kind : {DeviceKind::gpu, DeviceKind::cpu})
     profile.device_types.push_back({kind == DeviceKind::gpu ? "gpu" : "cpu", kind, {1 << 30}, {1e12}, {1e12}, {1e11}, "made up"});
   for (int r = 0; r < 4; ++r) profile.devices[static_cast<std::size_t>(r)].type = "gpu";
-  for (const auto& link : {profile.links[0], profile.links[1]}) profile.device_links.push_back({Transport::nccl, link, ""});
+  for (const auto& link : {profile.links[0], profile.links[1]}) for (const auto transport : device_transports)
+      profile.device_links.push_back({transport, link, ""});
   profile.device_links.push_back({Transport::nccl, {LinkLevel::wide, "near", "far", {}}, "computes on a CPU"});
   return profile;
 }
@@ -86,11 +87,13 @@ Profile with_gpus() {
 TEST(SlowerLinks, BetweenGpusAreSlowerByEveryTransport) {
   const auto before = with_gpus();
   const auto now = with_slower_links(before, std::vector<SlowPair>{{Rank{1}, Rank{2}, 8}, {Rank{0}, Rank{5}, 2}});
-  const auto by_nccl = [](const Profile& profile) { return over(profile, Transport::nccl); };
-  EXPECT_NEAR(ratio(by_nccl(now), by_nccl(before), 0, 3), 8, 1e-9);
-  EXPECT_NEAR(ratio(by_nccl(now), by_nccl(before), 3, 0), 8, 1e-9);
+  for (const auto transport : device_transports) {
+    const auto after = over(now, transport), was = over(before, transport);
+    EXPECT_NEAR(ratio(after, was, 0, 3), 8, 1e-9);
+    EXPECT_NEAR(ratio(after, was, 3, 0), 8, 1e-9);
+    EXPECT_EQ(ratio(after, was, 0, 1), 1);
+  }
   EXPECT_NEAR(ratio(now, before, 0, 3), 8, 1e-9);
-  EXPECT_EQ(ratio(by_nccl(now), by_nccl(before), 0, 1), 1);
   EXPECT_NEAR(ratio(now, before, 0, 5), 2, 1e-9);
   EXPECT_FALSE(joins(now, Transport::nccl, {Rank{0}, Rank{5}})) << "what was refused stays refused";
   EXPECT_TRUE(joins(now, Transport::nccl, {Rank{0}, Rank{2}}));

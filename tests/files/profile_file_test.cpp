@@ -127,12 +127,13 @@ TEST(ProfileFile, LinksBetweenGpusAreOptionalAndChecked) {
   EXPECT_EQ(profile_to_json(p).find("device_links"), std::string::npos);
   p.device_types.front().nccl_memory = {12'000'000};
   p.device_links = {{cluster::Transport::nccl, p.links.front(), ""},
-                    {cluster::Transport::nccl, {cluster::LinkLevel::zone, "n1", "n2", {}}, "rank 1 on n2: wrong sum"}};
+                    {cluster::Transport::nccl, {cluster::LinkLevel::zone, "n1", "n2", {}}, "rank 1 on n2: wrong sum"},
+                    {cluster::Transport::device_mpi, p.links.front(), ""}};
   const std::string json = profile_to_json(p);
   EXPECT_EQ(profile_from_json(json, "p"), p);
   const auto refuse = refusing(json);
   refuse("\"transport\": \"nccl\"", "\"transport\": \"host\"", "/device_links/0/transport: ", "expected another transport");
-  refuse("\"transport\": \"nccl\"", "\"transport\": \"tcp\"", "/device_links/0/transport: ", "host, nccl");
+  refuse("\"transport\": \"nccl\"", "\"transport\": \"tcp\"", "/device_links/0/transport: ", "host, nccl, device-mpi");
   refuse("\"rank 1 on n2: wrong sum\"", "\"\"", "/device_links/1/refusal: ", "expected a reason");
 }
 

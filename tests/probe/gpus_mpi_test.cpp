@@ -22,6 +22,12 @@ ProbeRequest on_gpus(bool takes_part = true) {
   return request;
 }
 
+/// As the environment makes it: "all", "1", with a fault.
+bool mpi_is(const std::string& aware, bool faulty = false) {
+  const char* ranks = std::getenv("FLOTILLA_STANDIN_CUDA_AWARE");
+  return ranks != nullptr && ranks == aware && (std::getenv("FLOTILLA_STANDIN_MPI_FAULTS") != nullptr) == faulty;
+}
+
 bool joins_standins() { return std::getenv("FLOTILLA_STANDIN_NCCL_MEMORY") != nullptr; }
 constexpr const char* real_library = "NVIDIA's library cannot join stand-ins of GPUs";
 
@@ -100,6 +106,45 @@ TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
   EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
 }
 
+/// Where MPI takes device memory (FLOTILLA_STANDIN_CUDA_AWARE): pairs are proved, messages compared.
+TEST(GpusOverDeviceMpi, AreMeasuredFromDeviceToDevice) {
+  if (!mpi_is("all")) GTEST_SKIP() << "MPI takes no device memory";
+  auto request = on_gpus();
+  const auto profile = measure(world(), request);
+  const auto known = std::ranges::find(profile.device_links, cluster::Transport::device_mpi, &cluster::DeviceLink::transport);
+  ASSERT_NE(known, profile.device_links.end());
+  EXPECT_EQ(std::ranges::count(profile.device_links, cluster::Transport::device_mpi, &cluster::DeviceLink::transport), 1);
+  EXPECT_EQ(known->refusal, "");
+  EXPECT_GT(cluster::transfer_time(known->link, {8 << 20}), cluster::transfer_time(known->link, {8}));
+  EXPECT_FALSE(known->link.sum_pieces.empty());
+  EXPECT_TRUE(cluster::joins(profile, cluster::Transport::device_mpi, {Rank{0}, Rank{1}}));
+  EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
+  EXPECT_EQ(why_not_fresh(profile, discover(world(), request), request, Seconds{3600}, utc_now()), "");
+  auto older = profile;
+  std::erase_if(older.device_links, [](const auto& link) { return link.transport == cluster::Transport::device_mpi; });
+  EXPECT_EQ(why_not_fresh(older, discover(world(), request), request, Seconds{3600}, utc_now()),
+            "it has no links between GPUs by MPI on device memory");
+}
+
+/// A library that sends other bytes than stand there (FLOTILLA_STANDIN_MPI_FAULTS).
+TEST(GpusOverDeviceMpi, AreRefusedWhereTheProofFails) {
+  if (!mpi_is("all", true)) GTEST_SKIP() << "MPI takes no device memory, or takes it as it should";
+  const auto profile = measure(world(), on_gpus());
+  const auto known = std::ranges::find(profile.device_links, cluster::Transport::device_mpi, &cluster::DeviceLink::transport);
+  ASSERT_NE(known, profile.device_links.end());
+  EXPECT_NE(known->refusal.find("rank "), std::string::npos) << known->refusal;
+  EXPECT_FALSE(cluster::joins(profile, cluster::Transport::device_mpi, {Rank{0}, Rank{1}}));
+}
+
+/// One rank of two: nothing to measure, no refusal.
+TEST(GpusOverDeviceMpi, AreNotWhereOneLibraryTakesNone) {
+  if (!mpi_is("1")) GTEST_SKIP() << "needs a library that takes rank 1's device memory alone";
+  const auto here = discover(world(), on_gpus());
+  EXPECT_EQ(here.device_mpi, std::vector<Rank>{Rank{1}});
+  const auto profile = measure(world(), on_gpus());
+  EXPECT_EQ(std::ranges::count(profile.device_links, cluster::Transport::device_mpi, &cluster::DeviceLink::transport), 0);
+}
+
 /// Three GPUs of a host, each with a rank.
 TEST(WholeGroupsOverNccl, AreProvedAndMeasured) {
   if (!joins_standins()) GTEST_SKIP() << real_library;
@@ -129,7 +174,7 @@ TEST(WholeGroupsOverNccl, ThatFailTheirProofAreRefused) {
 
 TEST(GpusOverNccl, AreNotWhereNobodyWantsIt) {
   auto request = on_gpus();
-  request.nccl = false;
+  request.transport = cluster::Transport::host;
   const auto profile = measure(world(), request);
   EXPECT_TRUE(profile.device_links.empty());
   EXPECT_EQ(why_not_fresh(profile, discover(world(), request), request, Seconds{3600}, utc_now()), "");

@@ -30,7 +30,7 @@ TEST(RankFacts, OfAGpuTravelToo) {
   on_gpu.gpu_name = "NVIDIA A100-SXM4-80GB MIG 1g.10gb";
   on_gpu.gpu_uuid = "MIG-0123";
   on_gpu.gpu_memory = Bytes{10} * (1 << 30);
-  on_gpu.gpu_tf32 = true;
+  on_gpu.gpu_tf32 = on_gpu.nccl = on_gpu.device_mpi = true;
   EXPECT_EQ(facts_from_text(to_text(on_gpu)), on_gpu);
 }
 

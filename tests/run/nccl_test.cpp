@@ -107,6 +107,61 @@ TEST(OverNccl, TheProfileDecides) {
   }
 }
 
+/// An MPI library that takes device memory (tests/standin/mpi).
+Words cuda_aware(const Words& more = {}) {
+  const char* library = std::getenv("FLOTILLA_TEST_CUDA_AWARE_MPI");
+  EXPECT_NE(library, nullptr);
+  return Words{text("LD_PRELOAD=", library == nullptr ? "" : library), "FLOTILLA_STANDIN_CUDA_AWARE=all"} + more;
+}
+
+TEST(OverDeviceMpi, ARunHasTheBitsOfOneThroughTheHosts) {
+  for (const auto& shape : {shapes[1], shapes[2]}) {
+    const auto there = fresh_run();
+    const auto ended = run(with(train(there, ranks, job(shape, {}, 60)), "--comm.transport=", "device-mpi"), cuda_aware());
+    expect_curve(shape, there, ended, shape.name);
+    EXPECT_TRUE(contains(ended.out, "MPI on device memory, ")) << ended.out;
+    EXPECT_EQ(ended.out.find("NCCL 2.28.9, "), std::string::npos) << ended.out;
+  }
+}
+
+TEST(OverDeviceMpi, IsRefusedInOneLineWhereTheLibraryTakesNone) {
+  const auto ended = run(with(train(fresh_run(), ranks, job(shapes[0])), "--comm.transport=", "device-mpi"));
+  EXPECT_EQ(ended.code, 69) << ended.err;
+  EXPECT_TRUE(contains(the_error(ended), "rank 0 on ")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "; load an MPI library that does, or choose --comm.transport auto, nccl or mpi")) << ended.err;
+}
+
+TEST(OverDeviceMpi, AGroupThatFailsItsProofGoesThroughTheHostsAndSaysSo) {
+  const auto there = fresh_run();
+  const auto ended = run(with(train(there, ranks, job(shapes[0], {}, 60)), "--comm.transport=", "device-mpi"),
+                         cuda_aware({"FLOTILLA_STANDIN_MPI_FAULTS=wrong@3:1"}));
+  expect_curve(shapes[0], there, ended, "wrong bytes");
+  EXPECT_TRUE(contains(ended.err, " goes on through the hosts' memory: rank ")) << ended.err;
+}
+
+/// Measured, chosen, forecast and used.
+TEST(OverDeviceMpi, TheProfileDecides) {
+  const auto file = folder() / "profile-device-mpi.json";
+  const auto command = [&](const fs::path& there) {
+    return with(with(train(there, ranks, job(shapes[1], {}, 60)), "--comm.transport=", "auto"), "--probe.file=", file.string());
+  };
+  ASSERT_EQ(run(command(fresh_run()), cuda_aware()).code, 0);
+  auto profile = files::read_profile(file);
+  int measured = 0;
+  for (auto& known : profile.device_links) {
+    const bool by_mpi = known.transport == cluster::Transport::device_mpi;
+    measured += by_mpi && known.refusal.empty() ? 1 : 0;
+    known.link.pieces = known.link.sum_pieces = {{Bytes{0}, Seconds{by_mpi ? 1e-9 : 10.0}, {by_mpi ? 1e15 : 1e3}}};
+  }
+  EXPECT_EQ(measured, 1);
+  files::write_profile(file, profile);
+  const auto there = fresh_run();
+  const auto ended = run(command(there), cuda_aware());
+  expect_curve(shapes[1], there, ended, "fast");
+  EXPECT_TRUE(contains(ended.out, "MPI on device memory for ")) << ended.out;
+  EXPECT_TRUE(contains(ended.out, "MPI on device memory, 3 groups of GPUs")) << ended.out;
+}
+
 TEST(OverNccl, AGroupThatFailsItsProofGoesOnOverMpiAndSaysSo) {
   for (const std::string fault : {"init_hang:1", "wrong@all:1"}) {
     const auto there = fresh_run();

@@ -31,8 +31,9 @@ cluster::Profile gpus() {
   return fixture::uniform_cluster(2, 2, type);
 }
 
-cluster::DeviceLink by_nccl(LinkLevel level, const std::string& from, const std::string& to, double latency, double rate) {
-  cluster::DeviceLink known{Transport::nccl, fixture::link(level, from, to, latency, rate), ""};
+cluster::DeviceLink by_nccl(LinkLevel level, const std::string& from, const std::string& to, double latency, double rate,
+                            Transport transport = Transport::nccl) {
+  cluster::DeviceLink known{transport, fixture::link(level, from, to, latency, rate), ""};
   known.link.sum_pieces = known.link.pieces;
   return known;
 }
@@ -120,6 +121,54 @@ TEST(Transports, AJobMayWantOneThatIsSlower) {
   EXPECT_EQ(ProfileCost{hosts}.by_transport(Rank{0}, Rank{1}, megabyte).of(Transport::nccl), std::nullopt);
 }
 
+/// The same with MPI on device memory: 10 GB/s inside a host, sooner than NCCL; between the hosts, too.
+cluster::Profile three_transports() {
+  auto profile = nccl_inside();
+  for (const char* host : {"h0", "h1"})
+    profile.device_links.push_back(by_nccl(LinkLevel::node, host, host, 2e-6, 1e10, Transport::device_mpi));
+  profile.device_links.push_back(by_nccl(LinkLevel::zone, "h0", "h1", 4e-6, 5e9, Transport::device_mpi));
+  return profile;
+}
+
+TEST(Transports, TheLeastOfThreeIsTaken) {
+  const auto profile = three_transports();
+  const ProfileCost cost{profile};
+  const auto message = [&](int from, int to, Bytes size) { return cost.message(Rank{from}, Rank{to}, size).time.value; };
+  EXPECT_NEAR(message(0, 1, kilobyte), 2e-6 + 1e-7, 1e-12) << "by MPI on device memory";
+  EXPECT_NEAR(message(0, 1, megabyte), 20e-6 + 1e-5, 1e-12) << "by NCCL";
+  EXPECT_NEAR(message(1, 2, megabyte), 4e-6 + 2e-4, 1e-12) << "by MPI on device memory: NCCL does not join the hosts";
+  const auto sums = cost.by_transport(CollectiveKind::all_reduce, group({0, 1}), megabyte, {4});
+  EXPECT_NEAR(sums.of(Transport::device_mpi)->time.value, 2 * (2e-6 + 0.5e-4), 1e-12);
+  auto library = group({0, 1});
+  library.algorithm = program::Group::Algorithm::library_all_reduce;
+  EXPECT_EQ(cost.by_transport(CollectiveKind::all_reduce, library, megabyte, {4}).of(Transport::device_mpi)->time,
+            sums.of(Transport::device_mpi)->time)
+      << "MPI has no sum of its own here";
+}
+
+TEST(Transports, AJobThatWantsOneDoesWithoutTheThird) {
+  const auto seconds = [](Transport wanted, int from, int to, Bytes size) {
+    const auto profile = cluster::wanting(three_transports(), wanted);
+    return ProfileCost{profile}.message(Rank{from}, Rank{to}, size).time.value;
+  };
+  EXPECT_NEAR(seconds(Transport::device_mpi, 0, 1, megabyte), 2e-6 + 1e-4, 1e-12) << "though NCCL is faster";
+  const auto hosts = gpus();
+  EXPECT_NEAR(seconds(Transport::nccl, 1, 2, megabyte), ProfileCost{hosts}.message(Rank{1}, Rank{2}, megabyte).time.value, 1e-12)
+      << "through the hosts, where NCCL does not join them";
+}
+
+/// What one transport alone tells of two pairs, the path does.
+TEST(Transports, PathsDifferByEachTransport) {
+  const auto all = three_transports();
+  auto slower = all;
+  slower.device_links[3].link.pieces.front().bandwidth = {5e9};
+  const ProfileCost same{all}, other{slower};
+  EXPECT_EQ(same.path(Rank{0}, Rank{1}), same.path(Rank{2}, Rank{3}));
+  EXPECT_EQ(same.path(group({0, 1})), same.path(group({2, 3})));
+  EXPECT_NE(other.path(Rank{0}, Rank{1}), other.path(Rank{2}, Rank{3}));
+  EXPECT_NE(other.path(group({0, 1})), other.path(group({2, 3})));
+}
+
 /// A host of eight GPUs that NCCL joins, 100 GB/s; a sum over all of them takes `ratio` of what the pairs predict.
 cluster::Profile eight_that_take(double ratio) {
   auto type = gpus().device_types.front();
@@ -204,13 +253,25 @@ TEST(Transports, AForecastSaysWhatWasChosenAndCountsItsMemory) {
   const auto& use = forecast.transports[static_cast<std::size_t>(Transport::nccl)];
   EXPECT_GE(use.groups, 2) << "a data-parallel group for each stage";
   EXPECT_EQ(use.pairs, 0);
-  EXPECT_LT(use.by_nccl, use.through_hosts);
+  EXPECT_LT(use.takes, use.otherwise) << "through the hosts";
   EXPECT_EQ(through_hosts.transports, TransportUses{});
   EXPECT_LT(forecast.iteration, through_hosts.iteration);
   for (std::size_t k = 0; k < forecast.kinds.size(); ++k) {
     const Bytes more = forecast.kinds[k].memory.runtime_constant - through_hosts.kinds[0].memory.runtime_constant;
     EXPECT_EQ(more, per_connection * (use.groups / 2)) << "one other member in each group of a rank";
   }
+}
+
+/// Stages do not share a host, and only MPI on device memory joins hosts.
+TEST(Transports, AForecastChoosesAmongThree) {
+  const auto profile = three_transports(), two = nccl_inside();
+  const auto forecast = ProgramForecaster{profile, fixture::placed(profile), {}}.forecast(two_by_two());
+  const auto before = ProgramForecaster{two, fixture::placed(two), {}}.forecast(two_by_two());
+  const auto& use = forecast.transports[static_cast<std::size_t>(Transport::device_mpi)];
+  EXPECT_EQ(use.pairs, 4) << "activations and gradients of two columns";
+  EXPECT_LT(use.takes, use.otherwise);
+  EXPECT_LT(forecast.iteration, before.iteration);
+  EXPECT_LE(forecast.kinds[0].memory.runtime_constant, before.kinds[0].memory.runtime_constant) << "NCCL's memory is NCCL's alone";
 }
 
 /// Replicas of a stage share a host, where a step's messages would go through its memory if nobody asked.

@@ -75,6 +75,12 @@ inline compute::Device device_of(const comm::World& crew) {
   return {on_gpu && &crew != &myself() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
 }
 
+/// FLOTILLA_TEST_TRANSPORT: device-mpi: between GPUs, in place of NCCL.
+inline cluster::Transport test_transport(cluster::Transport otherwise) {
+  const char* transport = std::getenv("FLOTILLA_TEST_TRANSPORT");
+  return transport != nullptr && std::string{transport} == "device-mpi" ? cluster::Transport::device_mpi : otherwise;
+}
+
 inline program::Runtime runtime() {
   program::Runtime runtime;
   runtime.threads = 1;
@@ -86,6 +92,7 @@ inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const pl
                                                const program::Placement& placement = {}, bool library_all_reduce = false) {
   options.deadline = std::min(options.deadline, patience);
   options.device = device_of(crew);
+  options.transport = test_transport(options.transport);
   auto placed = runtime();
   placed.placement = placement;
   placed.library_all_reduce = library_all_reduce;

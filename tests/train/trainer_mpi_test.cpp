@@ -107,7 +107,7 @@ void expect_nccl(const Trainer& trainer, bool there) {
 /// exchange by themselves.
 TEST_F(OverNccl, TheBitsAreThoseOfGroupsOverMpi) {
   Options over_mpi;
-  over_mpi.nccl = false;
+  over_mpi.transport = cluster::Transport::host;
   expect_nccl(*tests::trainer(tests::everybody(), mixed_plan()), true);
   expect_nccl(*tests::trainer(tests::everybody(), mixed_plan(), over_mpi), false);
   for (auto precision : {Precision::fp32, Precision::bf16}) {
@@ -117,6 +117,71 @@ TEST_F(OverNccl, TheBitsAreThoseOfGroupsOverMpi) {
     plan.sequence_parallel = plan.stages.front().replicas.front().tensor_parallel > 1;
     EXPECT_TRUE(same_bits(after_steps(plan, 2), after_steps(plan, 2, over_mpi))) << plan::summary(plan);
   }
+}
+
+/// By an MPI library that takes device memory: the same bits, whether a message goes by it or not.
+TEST(OverDeviceMemory, TheBitsAreThoseOfGroupsThroughTheHosts) {
+  if (tests::test_device() == "cpu") GTEST_SKIP() << "needs FLOTILLA_TEST_DEVICE";
+  Options over_devices, through_hosts;
+  over_devices.transport = cluster::Transport::device_mpi;
+  through_hosts.transport = cluster::Transport::host;
+  const auto described = [](const Options& options) {
+    return tests::trainer(tests::everybody(), mixed_plan(), options)->description().find("; MPI on device memory, ") != std::string::npos;
+  };
+  EXPECT_TRUE(described(over_devices));
+  EXPECT_FALSE(described(through_hosts));
+  for (auto precision : {Precision::fp32, Precision::bf16}) {
+    auto plan = mixed_plan(precision);
+    EXPECT_TRUE(same_bits(after_steps(plan, 2, over_devices), after_steps(plan, 2, through_hosts))) << plan::summary(plan);
+    plan.shard_optimizer = true;
+    plan.sequence_parallel = plan.stages.front().replicas.front().tensor_parallel > 1;
+    EXPECT_TRUE(same_bits(after_steps(plan, 2, over_devices), after_steps(plan, 2, through_hosts))) << plan::summary(plan);
+  }
+}
+
+/// One transport for each group and pair: all three in one step.
+TEST(OverDeviceMemory, NcclAndHostsShareAPlan) {
+  if (tests::test_device() == "cpu") GTEST_SKIP() << "needs FLOTILLA_TEST_DEVICE";
+  using cluster::Transport;
+  const auto plan = mixed_plan();
+  const auto program = program::lower(plan, tests::runtime());
+  Options through_hosts, shared;
+  through_hosts.transport = Transport::host;
+  auto& chosen = shared.transports.emplace();
+  constexpr Transport turns[] = {Transport::device_mpi, Transport::nccl, Transport::host};
+  for (std::size_t g = 0; g < program.groups.size(); ++g) chosen.groups.push_back(turns[g % 3]);
+  for (int from = 0; from < tests::everybody().size(); ++from)
+    for (int to = 0; to < tests::everybody().size(); ++to) chosen.pairs[{from, to}] = turns[static_cast<std::size_t>(from + 2 * to) % 3];
+  EXPECT_TRUE(same_bits(after_steps(plan, 2, shared), after_steps(plan, 2, through_hosts)));
+}
+
+/// FLOTILLA_STANDIN_CUDA_AWARE leaves out a rank.
+TEST(OverDeviceMemory, IsRefusedWhereALibraryTakesNone) {
+  if (tests::test_device() == "cpu") GTEST_SKIP() << "needs FLOTILLA_TEST_DEVICE";
+  Options options;
+  options.transport = cluster::Transport::device_mpi;
+  try {
+    tests::trainer(tests::everybody(), mixed_plan(), options);
+    FAIL() << "a library that takes no device memory was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    const std::string what = error.what();
+    EXPECT_EQ(what.find("rank 1 on "), 0u) << what;
+    EXPECT_NE(what.find("takes no device memory, by its own word"), std::string::npos) << what;
+    EXPECT_NE(what.find("choose --comm.transport auto, nccl or mpi"), std::string::npos) << what;
+  }
+  options.transports.emplace();  // by what was measured, with the same library: through the hosts where it is missing
+  const auto program = program::lower(mixed_plan(), tests::runtime());
+  options.transports->groups.assign(program.groups.size(), cluster::Transport::device_mpi);
+  EXPECT_TRUE(same_bits(after_steps(mixed_plan(), 1, options), after_steps(mixed_plan(), 1)));
+}
+
+/// FLOTILLA_STANDIN_MPI_FAULTS: rank 0 sends other bytes than stand in its GPU's memory.
+TEST(OverDeviceMemory, AGroupThatFailsItsProofGoesThroughTheHosts) {
+  if (tests::test_device() == "cpu") GTEST_SKIP() << "needs FLOTILLA_TEST_DEVICE";
+  Options over_devices;
+  over_devices.transport = cluster::Transport::device_mpi;
+  EXPECT_TRUE(same_bits(after_steps(mixed_plan(), 2, over_devices), after_steps(mixed_plan(), 2)));
 }
 
 /// NCCL's own all-reduce: another order of sums, the same mathematics.

@@ -115,9 +115,10 @@ struct Link {
   std::vector<LinkPiece> sum_pieces{};
   bool operator==(const Link&) const = default;
 };
-/// How what GPUs exchange moves: through their hosts' memory, or from device to device.
-enum class Transport : std::uint8_t { host, nccl };
-inline constexpr int transport_count = 2;
+/// How what GPUs exchange moves: through their hosts' memory by MPI, from device to device by NCCL, or by an MPI library that takes device
+/// memory.
+enum class Transport : std::uint8_t { host, nccl, device_mpi };
+inline constexpr int transport_count = 3;
 
 /// What a transport makes of two places that have GPUs: a link from device memory to device memory, or the reason why there is none. Sums
 /// are in the members' order.

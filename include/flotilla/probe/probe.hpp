@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct ProbeRequest {
   std::vector<int> tensor_parallel;                  ///< degrees; empty: 1, 2, 4, 8 as far as ranks and heads go
   std::vector<int> sequences;                        ///< microbatch sizes; empty: 1, and 2, 4, 8 as far as memory and budget go
   compute::Device device{};                          ///< what this rank computes on
-  bool nccl = true;                                  ///< measure what NCCL makes of GPUs, where it is there
+  std::optional<cluster::Transport> transport{};     ///< between GPUs, beside the hosts' memory; absent: all that are there
   int threads = 0;                                   ///< compute threads of this rank; 0: topology::threads_per_rank
   Bytes memory_limit;                                ///< what this rank's device may use; 0: available memory / ranks on the node
   std::string zone;                                  ///< this rank's partition, zone or hetjob component
@@ -37,6 +38,7 @@ struct Discovery {
   std::vector<Bytes> host_memory;        ///< by rank: what it may use of its node's memory
   std::vector<std::string> gpus;         ///< by rank: its GPU, driver and library of products; empty: a CPU
   std::vector<Rank> nccl;                ///< ranks on GPUs that NCCL may join
+  std::vector<Rank> device_mpi;          ///< ranks on GPUs whose memory their MPI library takes, by its own word
   std::vector<int> sharers;              ///< by rank: ranks on its device
   std::vector<Bytes> cache;              ///< by rank: its part of the node's last-level caches
   std::vector<char> crowded;             ///< by rank: 1 where it computes on a host that has fewer CPUs for the job than compute threads

@@ -6,6 +6,7 @@
 
 #include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/cluster.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/data/format.hpp"
 #include "flotilla/model/config.hpp"
@@ -96,8 +97,8 @@ struct RunConfig {
     Seconds deadline{600};  ///< of a message, collective or agreement that does not move
     /// All-reduces between GPUs: ours, in the members' order, or NCCL's own, in an order that it chooses.
     enum class Reduction : std::uint8_t { ordered, nccl } reduction = Reduction::ordered;
-    /// Between GPUs, where NCCL passes its proof: what is faster by the profile, or NCCL always. Else through the hosts' memory by MPI.
-    enum class Transport : std::uint8_t { automatic, nccl, mpi } transport = Transport::automatic;
+    /// Between GPUs, where it passes its proof; absent: what is faster by the profile. Else through the hosts' memory.
+    std::optional<cluster::Transport> transport{};
   } comm;
   struct Report {
     std::string timeline;     ///< file; empty: none

@@ -100,10 +100,11 @@ struct Expense {
   bool operator==(const Expense&) const = default;
 };
 
-/// Groups and pairs of GPUs that had the choice of a transport and got this one; what their exchanges of a step take by either.
+/// Groups and pairs of GPUs that had the choice of a transport and got this one; what their exchanges of a step take over it, and over the
+/// fastest of the others.
 struct TransportUse {
   int groups = 0, pairs = 0;
-  Seconds by_nccl{}, through_hosts{};
+  Seconds takes{}, otherwise{};
   bool operator==(const TransportUse&) const = default;
 };
 /// By cluster::Transport.

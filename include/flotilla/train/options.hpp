@@ -3,21 +3,21 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/cluster.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/launch_order.hpp"
 #include "flotilla/train/learning_rate.hpp"
 
 namespace flotilla::train {
 
-/// What NCCL is to carry of what GPUs exchange.
-struct NcclShare {
-  std::vector<bool> groups;             ///< by the training program's groups
-  std::set<std::pair<int, int>> pairs;  ///< messages, by sender and receiver
+/// How what GPUs exchange moves.
+struct ChosenTransports {
+  std::vector<cluster::Transport> groups;                   ///< by the training program's groups
+  std::map<std::pair<int, int>, cluster::Transport> pairs;  ///< messages, by sender and receiver; through the hosts' memory where absent
 };
 
 /// What a trainer does with a program; nothing here changes which instructions run.
@@ -30,8 +30,9 @@ struct Options {
   bool skip_non_finite = false;  ///< leave out the update of a step whose loss or gradient is not finite, and go on
   compute::Device device{};      ///< of this rank
   int threads = 1;               ///< compute threads
-  bool nccl = true;              ///< GPUs exchange by NCCL where it passes its proof; else through the hosts' memory
-  std::optional<NcclShare> nccl_share{};  ///< and where it is listed; the same on all ranks
+  /// Between GPUs, where it passes its proof; else through the hosts' memory. The same on all ranks, as what was chosen in its place.
+  cluster::Transport transport = cluster::Transport::nccl;
+  std::optional<ChosenTransports> transports{};
   Seconds deadline{600};         ///< a message or collective that does not move for longer is an error
   bool poison = false;           ///< for tests: temporaries become NaN as soon as the program is done with them
   bool record = false;           ///< keep when each instruction ran, for a timeline

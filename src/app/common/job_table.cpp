@@ -37,10 +37,12 @@ Choice<std::optional<compute::DeviceKind>> device_kinds() {
           [](const Value& kind) { return kind ? std::string{*kind == DeviceKind::gpu ? "gpu" : "cpu"} : "auto"; }};
 }
 
-Choice<Job::Comm::Transport> transports() {
-  static const std::vector<std::string> names{"auto", "nccl", "mpi"};
-  return {names, [](const std::string& name) { return static_cast<Job::Comm::Transport>(std::ranges::find(names, name) - names.begin()); },
-          [](const Job::Comm::Transport& transport) { return names.at(static_cast<std::size_t>(transport)); }};
+Choice<std::optional<cluster::Transport>> transports() {
+  using Value = std::optional<cluster::Transport>;
+  static const std::vector<std::string> names{"auto", "nccl", "device-mpi", "mpi"};
+  static const std::vector<Value> values{std::nullopt, cluster::Transport::nccl, cluster::Transport::device_mpi, cluster::Transport::host};
+  return {names, [](const std::string& name) { return values.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())); },
+          [](const Value& transport) { return names.at(static_cast<std::size_t>(std::ranges::find(values, transport) - values.begin())); }};
 }
 
 Choice<std::optional<plan::Recompute>> recomputes() {
@@ -263,8 +265,8 @@ void add_watching(Table& t, Job& job) {
         "all-reduces between GPUs: ordered: the same plan gives the same bits; nccl: NCCL's own, which may be faster", reductions());
   t.add(
       "comm.transport", &job.comm.transport,
-      "between GPUs; auto: what measured faster of NCCL, where it passes its proof, and the hosts' memory; nccl: NCCL where it passes its "
-      "proof; mpi: the hosts' memory",
+      "between GPUs; auto: what measured fastest of NCCL and MPI on device memory, where they pass their proofs, and the hosts' memory; "
+      "nccl, device-mpi: that one, where it passes its proof; mpi: the hosts' memory",
       transports());
   t.section("report", "Reports");
   t.add("report.timeline", &job.report.timeline, "write a timeline of the last iteration's instructions (Perfetto JSON)",

@@ -21,7 +21,7 @@ flotilla::probe::ProbeRequest request_of(const Job& job) {
   request.memory_limit = job.device.memory;
   request.budget = job.probe.budget;
   request.deadline = job.comm.deadline;
-  request.nccl = job.comm.transport != Job::Comm::Transport::mpi;
+  request.transport = job.comm.transport;
   return request;
 }
 

@@ -10,6 +10,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/journal/console.hpp"
 #include "flotilla/simulate/why_not.hpp"
 
@@ -143,17 +144,17 @@ std::string counted(int count, const char* one) { return text(count, " ", one, c
 }  // namespace
 
 std::string transports_in_words(const simulate::TransportUses& uses) {
-  const auto use_in_words = [](const simulate::TransportUse& use, const char* name, const char* other, Seconds takes, Seconds would) {
-    if (use.groups + use.pairs == 0) return std::string{};
+  using cluster::Transport;
+  std::string all;
+  for (const auto transport : {Transport::nccl, Transport::device_mpi, Transport::host}) {
+    const auto& use = uses[static_cast<std::size_t>(transport)];
+    if (use.groups + use.pairs == 0) continue;
     std::string who = use.groups > 0 ? counted(use.groups, "group") : "";
     if (use.pairs > 0) who += text(who.empty() ? "" : " and ", counted(use.pairs, "pair"));
-    return text(name, " for ", who, " (", takes, " a step; ", would, " ", other, ")");
-  };
-  const auto& nccl = uses[static_cast<std::size_t>(cluster::Transport::nccl)];
-  const auto& host = uses[static_cast<std::size_t>(cluster::Transport::host)];
-  const auto by_nccl = use_in_words(nccl, "NCCL", "through the hosts' memory", nccl.by_nccl, nccl.through_hosts);
-  const auto through_hosts = use_in_words(host, "the hosts' memory", "by NCCL", host.through_hosts, host.by_nccl);
-  return by_nccl + (by_nccl.empty() || through_hosts.empty() ? "" : "; ") + through_hosts;
+    all += text(all.empty() ? "" : "; ", cluster::in_words(transport), " for ", who, " (", use.takes, " a step; ", use.otherwise,
+                " otherwise)");
+  }
+  return all;
 }
 
 std::string energy(double joules) {

@@ -6,6 +6,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/cluster/transports.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -78,10 +79,10 @@ std::string links(const std::vector<cluster::Link>& all, const char* title, cons
 }
 
 /// One that is refused has no row.
-std::vector<cluster::Link> nccl_links(const cluster::Profile& profile) {
+std::vector<cluster::Link> links_over(const cluster::Profile& profile, cluster::Transport transport) {
   std::vector<cluster::Link> all;
   for (const auto& known : profile.device_links)
-    if (known.refusal.empty()) all.push_back(known.link);
+    if (known.transport == transport && known.refusal.empty()) all.push_back(known.link);
   return all;
 }
 
@@ -124,7 +125,9 @@ std::string profile_text(const cluster::Profile& profile, const Style& style) {
   // One rank alone has no links; a library has no devices.
   if (!profile.devices.empty()) out += "\n" + devices(profile, style);
   if (!profile.links.empty()) out += "\n" + links(profile.links, "link", style);
-  if (const auto by_nccl = nccl_links(profile); !by_nccl.empty()) out += "\n" + links(by_nccl, "by NCCL", style);
+  for (const auto transport : cluster::device_transports)
+    if (const auto all = links_over(profile, transport); !all.empty())
+      out += "\n" + links(all, text("by ", cluster::in_words(transport)).c_str(), style);
   if (!profile.uplinks.empty()) out += "\n" + uplinks(profile, style);
   if (!profile.operation_times.empty()) out += "\n" + operations(profile, style);
   return out;

@@ -191,7 +191,7 @@ class Training {
     request.search = search_request(job_, phase.length, phase.global_batch);
     request.probe = probing(phase.length);
     request.file = job_.plan.file;
-    request.transport = wanted_transport(job_);
+    request.transport = job_.comm.transport;
     request.profile = profile_file(phase.length);
     request.reuse.longest_age = job_.probe.fresh_for;
     request.replan = job_.plan.replan == Job::Replan::on_resume;

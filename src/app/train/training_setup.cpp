@@ -23,17 +23,8 @@ probe::ProbeRequest probe_request(const Job& job) {
   request.memory_limit = job.device.memory;
   request.budget = job.probe.budget;
   request.deadline = job.comm.deadline;
-  request.nccl = job.comm.transport != Job::Comm::Transport::mpi;
+  request.transport = job.comm.transport;
   return request;
-}
-
-std::optional<cluster::Transport> wanted_transport(const Job& job) {
-  switch (job.comm.transport) {
-    case Job::Comm::Transport::nccl: return cluster::Transport::nccl;
-    case Job::Comm::Transport::mpi: return cluster::Transport::host;
-    case Job::Comm::Transport::automatic: break;
-  }
-  return std::nullopt;
 }
 
 }  // namespace flotilla::app

@@ -8,7 +8,5 @@ namespace flotilla::app {
 
 search::PlanRequest search_request(const Job&, int length, int global_batch);
 probe::ProbeRequest probe_request(const Job&);
-/// Of --comm.transport; absent: auto.
-std::optional<cluster::Transport> wanted_transport(const Job&);
 
 }  // namespace flotilla::app

@@ -100,7 +100,8 @@ void slow_down(Profile& profile, Transport transport, std::span<const SlowPair> 
 }  // namespace
 
 Profile with_slower_links(Profile profile, std::span<const SlowPair> pairs) {
-  if (!profile.device_links.empty()) slow_down(profile, Transport::nccl, pairs);
+  if (!profile.device_links.empty())
+    for (const Transport transport : device_transports) slow_down(profile, transport, pairs);
   slow_down(profile, pairs, [](Rank, Rank) { return true; });
   return profile;
 }

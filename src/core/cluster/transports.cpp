@@ -68,6 +68,11 @@ bool refused_whole(const Profile& profile, Transport transport, const std::vecto
 
 }  // namespace
 
+std::string_view in_words(Transport transport) {
+  static constexpr std::array<std::string_view, transport_count> words{"the hosts' memory", "NCCL", "MPI on device memory"};
+  return words[static_cast<std::size_t>(transport)];
+}
+
 bool joins(const Profile& profile, Transport transport, const std::vector<Rank>& members) {
   if (transport == Transport::host) return true;
   if (!all_gpus(profile, members) || refused_whole(profile, transport, members)) return false;
@@ -82,10 +87,9 @@ bool joins(const Profile& profile, Transport transport, const std::vector<Rank>&
 }
 
 Profile wanting(Profile profile, Transport transport) {
-  if (transport == Transport::host)
-    profile.device_links.clear(), profile.group_sums.clear();
-  else
-    profile.wanted_transport = transport;
+  std::erase_if(profile.device_links, [&](const DeviceLink& known) { return known.transport != transport; });
+  std::erase_if(profile.group_sums, [&](const GroupSum& known) { return known.transport != transport; });
+  if (transport != Transport::host) profile.wanted_transport = transport;
   return profile;
 }
 

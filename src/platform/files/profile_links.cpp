@@ -59,7 +59,7 @@ cluster::Link link_of(const Json& object) {
   return link;
 }
 
-constexpr std::array<std::string_view, 2> transports{"host", "nccl"};
+constexpr std::array<std::string_view, cluster::transport_count> transports{"host", "nccl", "device-mpi"};
 
 Node device_link_object(const cluster::DeviceLink& l) {
   Node::Object object{{"transport", spelling(transports, l.transport)}};

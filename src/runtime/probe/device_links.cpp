@@ -63,6 +63,30 @@ class DevicePair {
   gpu::Arena memory_;
 };
 
+/// What the first rank of each pair knows of it, to all ranks. `samples`: of the pairs whose first rank this is and that were not refused,
+/// in order.
+std::vector<cluster::DeviceLink> shared_device_links(const comm::World& world, cluster::Transport transport, const std::vector<Pair>& pairs,
+                                                     const std::vector<std::string>& refusals, const std::vector<LinkSamples>& samples,
+                                                     Seconds deadline) {
+  std::vector<cluster::DeviceLink> links;
+  std::size_t taken = 0;
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    const bool mine = pairs[p].a == world.rank();
+    const std::string refusal = mpi::broadcast_string(world.control(), mine ? refusals[p] : "", pairs[p].a.value, deadline);
+    cluster::DeviceLink link;
+    link.transport = transport;
+    link.link.level = pairs[p].level, link.link.from = pairs[p].from, link.link.to = pairs[p].to;
+    link.refusal = refusal;
+    if (refusal.empty()) link.link = shared_link(world, pairs[p], mine ? &samples[taken++] : nullptr, deadline);
+    links.push_back(std::move(link));
+  }
+  return links;
+}
+
+comm::OrderedSum ordered_sum_on(const gpu::Device* gpu) {
+  return gpu == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu, compute::kernel_image(gpu->facts()));
+}
+
 class DeviceLinkMeasurement {
  public:
   DeviceLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
@@ -83,13 +107,13 @@ class DeviceLinkMeasurement {
     comm::agree(world_, outcome, deadline_);
     for (const auto& group : connected_)
       if (group) group->communicator().leave();
-    return {everybodys(), memory};
+    return {shared_device_links(world_, cluster::Transport::nccl, pairs_, refusals_, samples_, deadline_), memory};
   }
 
  private:
   /// -> what NCCL took of this device for each member that it met there.
   Bytes connect() {
-    const auto ordered_sum = gpu_ == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu_, compute::kernel_image(gpu_->facts()));
+    const auto ordered_sum = ordered_sum_on(gpu_);
     const Bytes before = gpu_ == nullptr ? Bytes{} : gpu_->free_memory();
     connected_ =
         comm::form_device_groups(world_, groups_, std::vector<bool>(pairs_.size(), true), gpu_, ordered_sum, deadline_, &refusals_);
@@ -109,21 +133,6 @@ class DeviceLinkMeasurement {
     if (connected_[p]->index() == 0) samples_.push_back(std::move(samples));
   }
 
-  std::vector<cluster::DeviceLink> everybodys() const {
-    std::vector<cluster::DeviceLink> links;
-    std::size_t taken = 0;
-    for (std::size_t p = 0; p < pairs_.size(); ++p) {
-      const bool mine = pairs_[p].a == world_.rank();
-      const std::string refusal = mpi::broadcast_string(world_.control(), mine ? refusals_[p] : "", pairs_[p].a.value, deadline_);
-      cluster::DeviceLink link;
-      link.link.level = pairs_[p].level, link.link.from = pairs_[p].from, link.link.to = pairs_[p].to;
-      link.refusal = refusal;
-      if (refusal.empty()) link.link = shared_link(world_, pairs_[p], mine ? &samples_[taken++] : nullptr, deadline_);
-      links.push_back(std::move(link));
-    }
-    return links;
-  }
-
   const comm::World& world_;
   const gpu::Device* gpu_;
   const std::vector<Pair> pairs_;
@@ -134,7 +143,67 @@ class DeviceLinkMeasurement {
   std::vector<LinkSamples> samples_;   ///< of the pairs whose first rank this is, in order
 };
 
+class DeviceMemoryLinkMeasurement {
+ public:
+  DeviceMemoryLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
+                              Seconds budget, Seconds deadline)
+      : world_{world},
+        gpu_{gpu},
+        pairs_{pairs(on_gpus)},
+        budget_{budget / static_cast<double>(std::max<std::size_t>(1, pairs_.size()))},
+        deadline_{deadline},
+        over_hosts_{comm::connect(world, groups(pairs_))} {}
+
+  std::vector<cluster::DeviceLink> run() {
+    std::vector<std::string> refusals;
+    groups_ = comm::form_device_memory_groups(world_, groups(pairs_), over_hosts_, std::vector<bool>(pairs_.size(), true), gpu_,
+                                              ordered_sum_on(gpu_), deadline_, &refusals);
+    comm::Outcome outcome;
+    for (std::size_t p = 0; p < pairs_.size() && everybody_well(outcome); ++p)
+      if (groups_[p]) outcome = comm::outcome_of("measuring a link between GPUs by MPI", [&] { exchange(p); });
+    everybody_well(outcome);
+    comm::agree(world_, outcome, deadline_);
+    return shared_device_links(world_, cluster::Transport::device_mpi, pairs_, refusals, samples_, deadline_);
+  }
+
+ private:
+  bool everybody_well(const comm::Outcome& mine) {
+    const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
+    return std::ranges::all_of(answers, &Answer::well);
+  }
+
+  void exchange(std::size_t p) {
+    constexpr int first_channel = 0;  // of world.messages(): links between hosts are measured
+    const Pair& pair = pairs_[p];
+    const bool asks = pair.a == world_.rank();
+    LinkEnd end{world_, asks ? pair.b : pair.a, first_channel, groups_[p].get(), deadline_, gpu_};
+    if (asks)
+      samples_.push_back(ask(end, budget_));
+    else
+      answer(end);
+  }
+
+  const comm::World& world_;
+  const gpu::Device* gpu_;
+  const std::vector<Pair> pairs_;
+  const Seconds budget_, deadline_;
+  const comm::Groups over_hosts_;     ///< by pair
+  comm::Groups groups_;               ///< by pair, on device memory
+  std::vector<LinkSamples> samples_;  ///< of the pairs that this rank asked, in order
+};
+
 }  // namespace
+
+std::vector<Rank> ranks_to_measure(const ProbeRequest& request, const Discovery& here, cluster::Transport transport) {
+  const auto& have = transport == cluster::Transport::nccl ? here.nccl : here.device_mpi;
+  return request.transport.value_or(transport) == transport && have.size() > 1 ? have : std::vector<Rank>{};
+}
+
+std::vector<cluster::DeviceLink> measure_device_memory_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus,
+                                                             const gpu::Device* gpu, Seconds budget, Seconds deadline) {
+  if (on_gpus.size() < 2) return {};
+  return DeviceMemoryLinkMeasurement{world, on_gpus, gpu, budget, deadline}.run();
+}
 
 DeviceLinks measure_device_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
                                  Seconds budget, Seconds deadline) {

@@ -5,8 +5,12 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/gpu/device.hpp"
+#include "flotilla/probe/probe.hpp"
 
 namespace flotilla::probe {
+
+/// Ranks among whose GPUs this transport is measured: which have it, if the request has it measured. None with fewer than two.
+std::vector<Rank> ranks_to_measure(const ProbeRequest&, const Discovery&, cluster::Transport);
 
 /// What NCCL makes of the places that have GPUs.
 struct DeviceLinks {
@@ -19,5 +23,10 @@ struct DeviceLinks {
 /// than two. Collective, ends in agreement.
 DeviceLinks measure_device_links(const comm::World&, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
                                  Seconds deadline);
+
+/// The same of MPI on device memory, as measure_links() does with the hosts': messages that are compared, and sums, by the operations of
+/// training, which a thread of the host polls.
+std::vector<cluster::DeviceLink> measure_device_memory_links(const comm::World&, const std::vector<cluster::Device>& on_gpus,
+                                                             const gpu::Device* gpu, Seconds budget, Seconds deadline);
 
 }  // namespace flotilla::probe

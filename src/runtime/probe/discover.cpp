@@ -8,6 +8,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/compute/device_rates.hpp"
+#include "flotilla/mpi/device_memory.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/nccl/library.hpp"
 #include "flotilla/topology/topology.hpp"
@@ -56,6 +57,7 @@ RankFacts facts_here(const ProbeRequest& request) {
   facts.gpu_memory = gpu.memory;
   facts.gpu_tf32 = request.device.tf32;
   facts.nccl = nccl::presence().any();
+  facts.device_mpi = mpi::why_no_device_memory().empty();
   return facts;
 }
 
@@ -116,8 +118,10 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
   found.host_memory.resize(facts.size());
   found.gpus.resize(facts.size());
   found.sharers.resize(facts.size(), 1);
-  for (std::size_t r = 0; r < facts.size(); ++r)
-    if (facts[r].nccl) found.nccl.push_back(Rank{static_cast<int>(r)});
+  for (int r = 0; r < static_cast<int>(facts.size()); ++r) {
+    if (facts[static_cast<std::size_t>(r)].nccl) found.nccl.push_back(Rank{r});
+    if (facts[static_cast<std::size_t>(r)].device_mpi) found.device_mpi.push_back(Rank{r});
+  }
   for (const auto& [host, ranks] : by_host(world)) {
     std::vector<topology::CpuShare> shares;
     for (std::size_t r : ranks) shares.push_back(facts[r].cpus);

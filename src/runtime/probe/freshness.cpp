@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "coverage.hpp"
+#include "device_links.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/utc.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::probe {
@@ -40,7 +42,10 @@ std::string why_not_fresh(const cluster::Profile& profile, const Discovery& here
                           const std::string& now) {
   if (auto why = cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint); !why.empty()) return why;
   if (auto why = missing(profile, request); !why.empty()) return why;
-  if (request.nccl && here.nccl.size() > 1 && profile.device_links.empty()) return "it has no links between GPUs by NCCL";
+  for (const auto transport : cluster::device_transports)
+    if (!ranks_to_measure(request, here, transport).empty() &&
+        std::ranges::count(profile.device_links, transport, &cluster::DeviceLink::transport) == 0)
+      return text("it has no links between GPUs by ", cluster::in_words(transport));
   return too_old(profile, longest_age, now);
 }
 

@@ -7,6 +7,7 @@
 #include "device_links.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/utc.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "freshness.hpp"
@@ -43,11 +44,9 @@ std::vector<Measured> everybodys(const comm::World& world, const Measured& mine,
   return all;
 }
 
-/// Where NCCL is wanted: devices of the ranks that it may join; none where there are fewer than two.
-std::vector<cluster::Device> gpus_with_nccl(const ProbeRequest& request, const Discovery& here) {
+std::vector<cluster::Device> gpus_over(const ProbeRequest& request, const Discovery& here, cluster::Transport transport) {
   std::vector<cluster::Device> devices;
-  if (request.nccl && here.nccl.size() > 1)
-    for (const Rank rank : here.nccl) devices.push_back(here.devices[rank.index()]);
+  for (const Rank rank : ranks_to_measure(request, here, transport)) devices.push_back(here.devices[rank.index()]);
   return devices;
 }
 
@@ -56,16 +55,31 @@ struct BetweenGpus {
   std::vector<cluster::GroupSum> groups;
 };
 
-/// Half of the budget for pairs, half for whole groups.
-BetweenGpus between_gpus(const comm::World& world, const ProbeRequest& request, const std::vector<cluster::Device>& all,
-                         const std::vector<cluster::Device>& gpus, Seconds budget) {
-  if (gpus.empty()) return {};
-  report_progress(request, "links between GPUs");
-  std::optional<gpu::Device> gpu;
-  if (std::ranges::count(gpus, world.rank(), &cluster::Device::rank) > 0) gpu = gpu::Device::open(request.device.ordinal);
-  const auto* const mine = gpu ? &*gpu : nullptr;
-  auto pairs = measure_device_links(world, gpus, mine, budget / 2, request.deadline);
-  return {std::move(pairs), measure_group_sums(world, all, gpus, mine, budget / 2, request.deadline)};
+std::optional<gpu::Device> gpu_among(const comm::World& world, const ProbeRequest& request, const std::vector<cluster::Device>& gpus) {
+  if (std::ranges::count(gpus, world.rank(), &cluster::Device::rank) == 0) return {};
+  return gpu::Device::open(request.device.ordinal);
+}
+
+/// Equal parts of the budget for pairs over NCCL, whole groups over NCCL, and pairs over MPI on device memory.
+BetweenGpus between_gpus(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
+  const auto over_nccl = gpus_over(request, here, cluster::Transport::nccl);
+  const auto over_mpi = gpus_over(request, here, cluster::Transport::device_mpi);
+  const Seconds part = budget / std::max(1, (over_nccl.empty() ? 0 : 2) + (over_mpi.empty() ? 0 : 1));
+  BetweenGpus between;
+  if (!over_nccl.empty()) {
+    report_progress(request, "links between GPUs");
+    const auto gpu = gpu_among(world, request, over_nccl);
+    const auto* const mine = gpu ? &*gpu : nullptr;
+    between.pairs = measure_device_links(world, over_nccl, mine, part, request.deadline);
+    between.groups = measure_group_sums(world, here.devices, over_nccl, mine, part, request.deadline);
+  }
+  if (!over_mpi.empty()) {
+    report_progress(request, "links between GPUs by MPI");
+    const auto gpu = gpu_among(world, request, over_mpi);
+    const auto links = measure_device_memory_links(world, over_mpi, gpu ? &*gpu : nullptr, part, request.deadline);
+    between.pairs.links.insert(between.pairs.links.end(), links.begin(), links.end());
+  }
+  return between;
 }
 
 /// Everybody merged the same numbers, but clocks differ, and so may the last bit of sums on different machines: rank 0's copy counts.
@@ -99,11 +113,12 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   mine.rates = throttled(std::move(mine.rates), throttling);
   report_progress(request, "links");
   const double uplinks_part = pair_sets(here.devices).empty() ? 0 : for_uplinks;
-  const auto gpus = gpus_with_nccl(request, here);
-  const double device_part = gpus.empty() ? 0 : for_device_links;
+  const bool measures_devices = std::ranges::any_of(
+      cluster::device_transports, [&](cluster::Transport transport) { return !ranks_to_measure(request, here, transport).empty(); });
+  const double device_part = measures_devices ? for_device_links : 0;
   const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part - device_part), request.deadline);
   const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
-  const auto device_exchanges = between_gpus(world, request, here.devices, gpus, request.budget * device_part);
+  const auto device_exchanges = between_gpus(world, request, here, request.budget * device_part);
   mine.rates.nccl_bytes = static_cast<double>(device_exchanges.pairs.memory.count);
   const auto all = everybodys(world, mine, request.deadline);
   cluster::Profile profile = merge(request, here, all);

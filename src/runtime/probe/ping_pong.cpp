@@ -28,10 +28,12 @@ Seconds message_round(LinkEnd& end, Bytes size, int round) {
   const auto count = static_cast<std::size_t>(size.count);
   const auto out = std::span{end.out}.first(count);
   fill_pattern(out, round);
+  end.place(size);
   const Seconds start = now();
   end.send(size);
   end.receive(size);
   const Seconds took = (now() - start) / 2;
+  end.fetch(size);
   FLOTILLA_REQUIRE(std::ranges::equal(out, std::span{end.in}.first(count)), ErrorKind::communication, end.peer_name(), ": a message of ",
                    size, " came back changed; the network or its driver corrupts data");
   return took;
@@ -70,21 +72,58 @@ std::vector<Bytes> message_sizes() {
   return sizes;
 }
 
-LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* pair, Seconds deadline)
+LinkEnd::OnDevice::OnDevice(const gpu::Device& gpu, Bytes size)
+    : stream{gpu.make_stream()},
+      memory{gpu.make_arena(5 * size)},
+      out{memory.data()},
+      in{out + size.count},
+      reduced{in + size.count},
+      staging{reduced + 2 * size.count} {
+  stream.fill(out, 5 * size, 0);
+}
+
+LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* pair, Seconds deadline, const gpu::Device* gpu)
     : out(static_cast<std::size_t>(largest.count)),
       in(out.size()),
       world_{world},
       peer_{peer},
+      deadline_{deadline},
+      on_device_{gpu == nullptr ? std::nullopt : std::optional<OnDevice>{std::in_place, *gpu, largest}},
       note_(sizeof(Announcement)),
       tell_{comm::make_send(world, peer, channel, note_.data(), {static_cast<std::int64_t>(note_.size())})},
       hear_{comm::make_receive(world, peer, channel, note_.data(), {static_cast<std::int64_t>(note_.size())})},
-      send_{comm::make_send(world, peer, channel + 1, out.data(), largest)},
-      receive_{comm::make_receive(world, peer, channel + 1, in.data(), largest)},
+      send_{comm::make_send(world, peer, channel + 1, on_device_ ? on_device_->out.address : out.data(), largest)},
+      receive_{comm::make_receive(world, peer, channel + 1, on_device_ ? on_device_->in.address : in.data(), largest)},
       comm_worker_{deadline} {
+  if (on_device_) {
+    on_device_->stream.wait(deadline);
+    echo_ = comm::make_send(world, peer, channel + 1, on_device_->in.address, largest);
+    if (pair != nullptr)
+      sum_ = pair->make_all_reduce(on_device_->reduced.address, comm::ElementType::fp32, largest * 2, on_device_->staging.address, largest);
+    return;
+  }
   if (pair == nullptr) return;
   reduced_.resize(2 * out.size());
   staging_.resize(out.size());
   sum_ = pair->make_all_reduce(reduced_.data(), comm::ElementType::fp32, largest * 2, staging_.data(), largest);
+}
+
+void LinkEnd::echo(Bytes size) {
+  if (on_device_) return run(*echo_, size);
+  std::copy_n(in.begin(), size.count, out.begin());
+  send(size);
+}
+
+void LinkEnd::place(Bytes size) {
+  if (!on_device_) return;
+  on_device_->stream.copy_to_device(on_device_->out, std::span{out}.first(static_cast<std::size_t>(size.count)));
+  on_device_->stream.wait(deadline_);
+}
+
+void LinkEnd::fetch(Bytes size) {
+  if (!on_device_) return;
+  on_device_->stream.copy_to_host(std::span{in}.first(static_cast<std::size_t>(size.count)), on_device_->in);
+  on_device_->stream.wait(deadline_);
 }
 
 void LinkEnd::run(comm::Operation& operation, Bytes size) {
@@ -137,8 +176,7 @@ void answer(LinkEnd& peer) {
         continue;
       }
       peer.receive(size);
-      std::copy_n(peer.in.begin(), size.count, peer.out.begin());
-      peer.send(size);
+      peer.echo(size);
     }
   }
 }

@@ -1,12 +1,14 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "comm_worker.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/group.hpp"
+#include "flotilla/gpu/device.hpp"
 
 namespace flotilla::probe {
 
@@ -14,10 +16,11 @@ namespace flotilla::probe {
 std::vector<Bytes> message_sizes();
 
 /// One end of a link, measured with the operations that training uses. `channel`, `channel` + 1: its own on world.messages(). `pair`: the
-/// group of the two ends, for sums; may be null, then none are measured.
+/// group of the two ends, for sums; may be null, then none are measured. `gpu`: messages go from its memory and come there, and `pair` is
+/// on device memory; null: the host's.
 class LinkEnd {
  public:
-  LinkEnd(const comm::World&, Rank peer, int channel, comm::Group* pair, Seconds deadline);
+  LinkEnd(const comm::World&, Rank peer, int channel, comm::Group* pair, Seconds deadline, const gpu::Device* gpu = nullptr);
 
   std::string peer_name() const { return world_.name(peer_); }
   bool sums() const { return sum_ != nullptr; }
@@ -28,16 +31,31 @@ class LinkEnd {
   void receive(Bytes size) { run(*receive_, size); }
   /// The all-reduce of twice `size` bytes: each end sends one half, adds the other and sends the sum.
   void sum(Bytes size) { run(*sum_, size * 2); }
+  /// Sends back what came.
+  void echo(Bytes size);
+  /// What stands in `out` goes where messages are sent from; what came goes to `in`. Nothing where that is the same place.
+  void place(Bytes size);
+  void fetch(Bytes size);
 
   std::vector<std::byte> out, in;  ///< room for the largest message
 
  private:
   void run(comm::Operation&, Bytes);
 
+  /// A GPU's part of it.
+  struct OnDevice {
+    OnDevice(const gpu::Device&, Bytes largest);
+    gpu::Stream stream;
+    gpu::Arena memory;
+    gpu::DevicePointer out, in, reduced, staging;
+  };
+
   const comm::World& world_;
   Rank peer_;
+  const Seconds deadline_;
+  std::optional<OnDevice> on_device_;
   std::vector<std::byte> note_, reduced_, staging_;
-  std::unique_ptr<comm::Operation> tell_, hear_, send_, receive_, sum_;
+  std::unique_ptr<comm::Operation> tell_, hear_, send_, receive_, echo_, sum_;
   CommWorker comm_worker_;
 };
 

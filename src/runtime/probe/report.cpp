@@ -8,6 +8,7 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/cluster/product_peak.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::probe {
@@ -99,10 +100,10 @@ std::vector<Row> link_rows(const cluster::Profile& profile) {
   return rows;
 }
 
-std::vector<Row> device_link_rows(const cluster::Profile& profile) {
+std::vector<Row> device_link_rows(const cluster::Profile& profile, cluster::Transport transport) {
   std::vector<Row> rows{link_titles};
   for (const auto& known : profile.device_links)
-    if (known.refusal.empty()) rows.push_back(link_row(known.link));
+    if (known.transport == transport && known.refusal.empty()) rows.push_back(link_row(known.link));
   return rows;
 }
 
@@ -134,7 +135,7 @@ std::string refusals(const cluster::Profile& profile) {
   std::string lines;
   for (const auto& known : profile.device_links)
     if (!known.refusal.empty())
-      lines += text("NCCL does not join the GPUs of ", known.link.from, known.link.from == known.link.to ? "" : " and " + known.link.to,
+      lines += text(cluster::in_words(known.transport), " does not join the GPUs of ", known.link.from, known.link.from == known.link.to ? "" : " and " + known.link.to,
                     ": ", known.refusal, "\n");
   for (const auto& sum : profile.group_sums)
     if (!sum.refusal.empty()) lines += text("NCCL does not join the GPUs of ", hosts_of(sum), " as a group: ", sum.refusal, "\n");
@@ -202,7 +203,8 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
   print(out, "Copies (pinned memory of the host)", copy_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
-  print(out, "Links between GPUs by NCCL (one way)", device_link_rows(profile));
+  for (const auto transport : cluster::device_transports)
+    print(out, text("Links between GPUs by ", cluster::in_words(transport), " (one way)"), device_link_rows(profile, transport));
   print(out, "All-reduces over groups of GPUs by NCCL", group_sum_rows(profile));
   out << refusals(profile);
   print(out, "Uplinks (each way; shared by the hosts of a zone towards other zones)", uplink_rows(profile));

@@ -74,16 +74,15 @@ cluster::Profile numbered_by(const std::vector<Rank>& active, cluster::Profile p
   return profile;
 }
 
-/// What NCCL carries by the profile; everything where nobody measured it or the job wants it.
-std::optional<train::NcclShare> nccl_share(const RunContext& place, const ChosenPlan& chosen, const Lowered& lowered) {
-  if (place.config.comm.transport != RunConfig::Comm::Transport::automatic || chosen.profile.device_links.empty()) return std::nullopt;
+/// By the profile; absent where nobody measured what GPUs exchange, or the job wants one transport.
+std::optional<train::ChosenTransports> chosen_transports(const RunContext& place, const ChosenPlan& chosen, const Lowered& lowered) {
+  if (place.config.comm.transport || chosen.profile.device_links.empty()) return std::nullopt;
   const auto profile = numbered_by(lowered.active, chosen.profile);
   const auto transports = simulate::choose_transports(lowered.training, simulate::ProfileCost{profile});
-  train::NcclShare share;
-  for (const auto& group : transports.groups) share.groups.push_back(group.chosen == cluster::Transport::nccl);
-  for (const auto& [ends, pair] : transports.pairs)
-    if (pair.chosen == cluster::Transport::nccl) share.pairs.insert(ends);
-  return share;
+  train::ChosenTransports all;
+  for (const auto& group : transports.groups) all.groups.push_back(group.chosen);
+  for (const auto& [ends, pair] : transports.pairs) all.pairs.emplace(ends, pair.chosen);
+  return all;
 }
 
 train::Options trainer_options(const RunContext& place) {
@@ -99,7 +98,7 @@ train::Options trainer_options(const RunContext& place) {
   options.skip_non_finite = t.skip_non_finite;
   options.device = place.device;
   options.threads = place.threads;
-  options.nccl = place.config.comm.transport != RunConfig::Comm::Transport::mpi;
+  options.transport = place.config.comm.transport.value_or(cluster::Transport::nccl);
   options.deadline = place.config.comm.deadline;
   return options;
 }
@@ -162,7 +161,7 @@ ActivePlan activate(const RunContext& place, const ChosenPlan& chosen, Lowered l
         if (!std::ranges::count(lowered.active, place.world.rank())) return;
         work.active = std::make_unique<comm::World>(place.world.control().subset(numbers), place.config.comm.deadline);
         auto options = trainer_options(place);
-        options.nccl_share = nccl_share(place, chosen, lowered);
+        options.transports = chosen_transports(place, chosen, lowered);
         options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
         try {
           work.trainer = std::make_unique<train::Trainer>(*work.active, std::move(lowered.training), std::move(lowered.evaluation),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "connections.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/overloaded.hpp"
 #include "host_buffers.hpp"
@@ -12,7 +13,7 @@ using program::CollectiveKind;
 using program::Role;
 
 Binding::Binding(const program::Program& program, Rank rank, const Arena& arena, const HostBuffers* host, const comm::World& world,
-                 const comm::Groups& groups, const program::IsLaunched& launched, int channel_base)
+                 const Connections& connections, int channel_base)
     : program_{program},
       binding_{program.ranks.at(rank.index())},
       class_{program.classes.at(static_cast<std::size_t>(binding_.rank_class))},
@@ -20,10 +21,11 @@ Binding::Binding(const program::Program& program, Rank rank, const Arena& arena,
       arena_{arena},
       host_{host},
       world_{world},
-      groups_{groups},
+      connections_{connections},
       channel_base_{channel_base},
       of_instruction_(class_.instructions.size()) {
   const auto list = program::expand(program, rank);
+  const auto launched = connections.launched(program);
   instructions_.resize(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) bind(instructions_[i], list[i], launched);
   for (const auto& issued : instructions_)
@@ -41,6 +43,10 @@ std::byte* Binding::on_host(int index, int microbatch) const {
   return host_ == nullptr ? buffer(index, microbatch) : host_->at(index, microbatch);
 }
 
+std::byte* Binding::operand(const BoundInstruction& bound, int index, int microbatch) const {
+  return bound.on_device ? buffer(index, microbatch) : on_host(index, microbatch);
+}
+
 comm::Operation* Binding::keep(std::unique_ptr<comm::Operation> operation) {
   operations_.push_back(std::move(operation));
   return operations_.back().get();
@@ -53,6 +59,7 @@ void Binding::bind(BoundInstruction& bound, const program::IssuedInstruction& is
   bound.sequences = instruction.per_microbatch ? class_.sequences(issued.microbatch) : 0;
   bound.waits = issued.waits;
   bound.launched = launched(rank_, instruction);
+  bound.on_device = connections_.on_device_memory(program_, instruction);
   auto& task = bound.task;
   task.sequences = bound.sequences;
   task.training = program_.purpose == program::Purpose::training;
@@ -92,7 +99,7 @@ void Binding::bind_message(BoundInstruction& bound, const program::MessageEnd& m
   if (slot == nullptr) {
     const Rank peer = binding_.peers[static_cast<std::size_t>(message.peer)];
     const Bytes begin = message.begin(binding_.tensor_index, bound.sequences);
-    std::byte* data = on_host(access.buffer, bound.microbatch) + begin.count;
+    std::byte* data = operand(bound, access.buffer, bound.microbatch) + begin.count;
     const Bytes most = about.size - begin;
     const int channel = channel_base_ + message.channel;
     slot =
@@ -107,12 +114,16 @@ void Binding::bind_collective(BoundInstruction& bound, const program::Collective
   if (const auto* pieces = instruction.access(Role::message)) return bind_gather(bound, collective, *pieces);
   bound.size = collective.size.of(bound.sequences);
   if (bound.launched) return;
-  if (instances.empty()) instances.push_back(make_collective(instruction, collective));
+  if (instances.empty()) instances.push_back(make_collective(bound, collective));
   bound.operation = instances.front();
 }
 
 comm::Group& Binding::group_of(const program::Collective& collective) const {
-  return *groups_[static_cast<std::size_t>(binding_.groups[static_cast<std::size_t>(collective.group)])];
+  return *connections_.groups()[static_cast<std::size_t>(binding_.groups[static_cast<std::size_t>(collective.group)])];
+}
+
+comm::Group& Binding::group_of(const BoundInstruction& bound, const program::Collective& collective) const {
+  return bound.on_device ? connections_.device_memory_group(program_, *bound.instruction) : group_of(collective);
 }
 
 Bytes Binding::token_bytes(const program::Instruction& instruction, const program::Collective& collective) const {
@@ -130,37 +141,39 @@ void Binding::bind_gather(BoundInstruction& bound, const program::Collective& co
   auto& instances = instances_of(*bound.instruction);
   instances.resize(static_cast<std::size_t>(about.copies));
   auto& slot = instances[static_cast<std::size_t>(bound.microbatch % about.copies)];
-  if (slot == nullptr) slot = keep(group_of(collective).make_gather_pieces(on_host(access.buffer, bound.microbatch), token, about.size));
+  if (slot == nullptr)
+    slot = keep(group_of(bound, collective).make_gather_pieces(operand(bound, access.buffer, bound.microbatch), token, about.size));
   bound.operation = slot;
 }
 
-comm::Operation* Binding::make_collective(const program::Instruction& instruction, const program::Collective& collective) {
-  auto& group = group_of(collective);
+comm::Operation* Binding::make_collective(const BoundInstruction& bound, const program::Collective& collective) {
+  const auto& instruction = *bound.instruction;
+  auto& group = group_of(bound, collective);
   const auto* staging = instruction.access(Role::staging);
-  std::byte* staging_data = staging == nullptr ? nullptr : on_host(staging->buffer);
+  std::byte* staging_data = staging == nullptr ? nullptr : operand(bound, staging->buffer);
   const Bytes staging_size = staging == nullptr ? Bytes{} : class_.buffers[static_cast<std::size_t>(staging->buffer)].size;
-  const auto operand = [&](Role role) { return on_host(instruction.access(role)->buffer); };
+  const auto place = [&](Role role) { return operand(bound, instruction.access(role)->buffer); };
   const auto size_of = [&](Role role) { return class_.buffers[static_cast<std::size_t>(instruction.access(role)->buffer)].size; };
   const auto activations = comm::element_type(program_.plan.precision);
   switch (collective.kind) {
     case CollectiveKind::all_reduce: {
       const bool in_pass = instruction.per_microbatch;  // else of gradients
-      return keep(group.make_all_reduce(operand(Role::reduced), in_pass ? activations : comm::ElementType::fp32,
+      return keep(group.make_all_reduce(place(Role::reduced), in_pass ? activations : comm::ElementType::fp32,
                                         in_pass ? size_of(Role::reduced) : collective.size.fixed, staging_data, staging_size));
     }
     case CollectiveKind::reduce_scatter:
-      return keep(group.make_reduce_scatter(operand(Role::reduced), activations, collective.token, class_.shape.tokens() * collective.token,
+      return keep(group.make_reduce_scatter(place(Role::reduced), activations, collective.token, class_.shape.tokens() * collective.token,
                                             staging_data, staging_size));
     case CollectiveKind::reduce_scatter_shards:
-      return keep(group.make_reduce_scatter_shards(operand(Role::reduced), comm::ElementType::fp32, collective.size.fixed, staging_data,
+      return keep(group.make_reduce_scatter_shards(place(Role::reduced), comm::ElementType::fp32, collective.size.fixed, staging_data,
                                                    staging_size));
     case CollectiveKind::all_gather_shards:
-      return keep(group.make_all_gather_shards(operand(Role::reduced), element_size(program_.plan.precision), collective.size.fixed));
+      return keep(group.make_all_gather_shards(place(Role::reduced), element_size(program_.plan.precision), collective.size.fixed));
     case CollectiveKind::all_gather:
-      return keep(group.make_all_gather(operand(Role::stats), operand(Role::gathered_stats), size_of(Role::stats)));
+      return keep(group.make_all_gather(place(Role::stats), place(Role::gathered_stats), size_of(Role::stats)));
     case CollectiveKind::reduce_scalars: break;
   }
-  return keep(group.make_all_reduce(operand(Role::totals), comm::ElementType::fp64, collective.size.fixed, staging_data, staging_size));
+  return keep(group.make_all_reduce(place(Role::totals), comm::ElementType::fp64, collective.size.fixed, staging_data, staging_size));
 }
 
 }  // namespace flotilla::train

@@ -22,20 +22,20 @@ struct BoundInstruction {
   std::vector<int> waits;                ///< positions in the list
   compute::Task task;                    ///< operands for every op; operation, layer, parts for computations
   comm::Operation* operation = nullptr;  ///< messages and collectives, by MPI
-  bool launched = false;                 ///< goes from GPU to GPU instead
+  bool launched = false;                 ///< goes from GPU to GPU by NCCL instead
+  bool on_device = false;                ///< MPI takes its operands from the GPU's memory
   Bytes size;                            ///< of the message or collective
   bool awaited_by_other_thread = false;  ///< some instruction of the other thread waits for this one
 };
 
+class Connections;
 class HostBuffers;
 
 /// A program resolved for one rank: its instructions, its operations on the network, where its buffers are. The program must outlive it.
 class Binding {
  public:
   /// `channel_base` keeps the messages of two programs apart. `host`: where messages find the buffers of an arena on a GPU; else nullptr.
-  /// `launched`: what devices exchange by themselves.
-  Binding(const program::Program&, Rank, const Arena&, const HostBuffers* host, const comm::World&, const comm::Groups&,
-          const program::IsLaunched& launched, int channel_base);
+  Binding(const program::Program&, Rank, const Arena&, const HostBuffers* host, const comm::World&, const Connections&, int channel_base);
 
   const program::Program& program() const { return program_; }
   const program::RankClass& rank_class() const { return class_; }
@@ -44,19 +44,23 @@ class Binding {
   std::vector<BoundInstruction>& issued_instructions() { return instructions_; }
   const std::vector<BoundInstruction>& issued_instructions() const { return instructions_; }
   std::byte* buffer(int index, int microbatch = 0) const;
-  /// Where messages and collectives find it: on the host.
+  /// Where the host finds it, and MPI, but for operations on device memory.
   std::byte* on_host(int index, int microbatch = 0) const;
+  /// Over MPI, between hosts.
   comm::Group& group_of(const program::Collective&) const;
   /// Of a token in what is gathered.
   Bytes token_bytes(const program::Instruction&, const program::Collective&) const;
 
  private:
-  void bind(BoundInstruction&, const program::IssuedInstruction&, const program::IsLaunched&);
+  void bind(BoundInstruction&, const program::IssuedInstruction&, const program::IsLaunched& launched);
   void bind_layer(compute::Task&, const program::LayerOperation&) const;
   void bind_message(BoundInstruction&, const program::MessageEnd&);
   void bind_collective(BoundInstruction&, const program::Collective&);
   void bind_gather(BoundInstruction&, const program::Collective&, const program::Access&);
-  comm::Operation* make_collective(const program::Instruction&, const program::Collective&);
+  /// Where MPI finds a buffer of the instruction.
+  std::byte* operand(const BoundInstruction&, int buffer, int microbatch = 0) const;
+  comm::Group& group_of(const BoundInstruction&, const program::Collective&) const;
+  comm::Operation* make_collective(const BoundInstruction&, const program::Collective&);
   std::vector<comm::Operation*>& instances_of(const program::Instruction&);
   comm::Operation* keep(std::unique_ptr<comm::Operation>);
 
@@ -67,7 +71,7 @@ class Binding {
   const Arena& arena_;
   const HostBuffers* const host_;
   const comm::World& world_;
-  const comm::Groups& groups_;
+  const Connections& connections_;
   const int channel_base_;
   std::vector<std::vector<comm::Operation*>> of_instruction_;  ///< by instruction and instance: made once, started many times
   std::vector<std::unique_ptr<comm::Operation>> operations_;

@@ -33,7 +33,7 @@ DeviceQueues::DeviceQueues(const gpu::Device& device, gpu::Stream& compute, Bind
       entry.start = device.make_event(true);
       entry.end = device.make_event(true);
     }
-    if (!bound(i).launched) prepare(i, entry);
+    if (!bound(i).launched && !bound(i).on_device) prepare(i, entry);
     if (inputs_[static_cast<std::size_t>(i)] == i) entry.taken = device.make_event();
   }
 }

@@ -16,7 +16,7 @@ namespace flotilla::train {
 /// that go from GPU to GPU, computations have the backend's. Progress' mark on an
 /// instruction means that its work and its event are enqueued; what waits for an instruction of another queue waits for the event on its
 /// own stream, so that the host runs ahead. Only what the host itself has in hand waits for the device: a message between its fetch and its
-/// store, which go through pinned memory.
+/// store, which go through pinned memory; or, on device memory, between what it waits for and its end, without either.
 ///
 /// begin_pass() and end_pass() are called with both threads at rest, the rest by the thread that runs the instruction.
 class DeviceQueues {
@@ -36,7 +36,7 @@ class DeviceQueues {
   /// Around the enqueuing of a computation.
   void before(int issued);
   void after(int issued);
-  /// A message or collective: what it reads comes to the host once what it waits for is done ...
+  /// A message or collective: what it reads comes to the host, but for operations on device memory, once what it waits for is done ...
   void fetch(int issued);
   bool fetched(int issued) const;
   /// ... and, when it has moved, what it wrote goes to the device.

@@ -32,7 +32,7 @@ class Execution {
             const std::optional<gpu::Device>& gpu, const Arena& arena, const Connections& connections, compute::Backend& backend,
             CommThread& comm, int channel_base, const Options& options)
       : host_{gpu ? std::make_unique<HostBuffers>(*pinned, class_of(program, active.rank())) : nullptr},
-        binding_{program, active.rank(), arena, host_.get(), active, connections.groups(), connections.launched(program), channel_base},
+        binding_{program, active.rank(), arena, host_.get(), active, connections, channel_base},
         queues_{gpu ? std::make_unique<DeviceQueues>(*gpu, *backend.stream(), binding_, *host_,
                                                      DeviceLaunches{binding_, connections, options}, options.record)
                     : nullptr},

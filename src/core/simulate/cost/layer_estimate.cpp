@@ -118,4 +118,10 @@ Cost estimated_recompute(const cluster::Profile& profile, const FitsByTypes& fit
           error_of(profile, layer), true};
 }
 
+plan::Recompute recompute_of(const plan::Plan& plan, int layer) {
+  for (const auto& stage : plan.stages)
+    if (stage.first_layer <= layer && layer < stage.last_layer) return stage.recompute;
+  return plan::Recompute::none;
+}
+
 }  // namespace flotilla::simulate

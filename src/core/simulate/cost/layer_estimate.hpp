@@ -26,4 +26,7 @@ Cost estimated_pass(const cluster::Profile&, const FitsByTypes&, const Execution
 /// What the backward pass repeats: the forward pass, or attention's scores, softmax and weighted sum alone (selective).
 Cost estimated_recompute(const cluster::Profile&, const FitsByTypes&, const Execution&, const LayerWork&, plan::Recompute);
 
+/// Of a layer under a plan.
+plan::Recompute recompute_of(const plan::Plan&, int layer);
+
 }  // namespace flotilla::simulate

@@ -21,7 +21,6 @@ namespace flotilla::simulate {
 namespace {
 
 using program::CollectiveKind;
-
 constexpr std::int64_t fp32_bytes = 4;
 
 /// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
@@ -46,8 +45,14 @@ struct ProfileCost::State {
   SubgroupShapeCache subgroup_shapes{{[this](Rank rank) { return paths.host(rank); }, [this](Rank rank) { return paths.uplink(rank); },
                                       [this](const std::vector<Rank>& ranks) { return paths.group_topology(ranks).hash; }}};
 
+  bool library_sums = true;  // links that join devices are NCCL's, which has an all-reduce of its own
+
   struct BetweenGpus;
-  std::unique_ptr<BetweenGpus> between_gpus;  // null where none was measured
+  std::vector<std::unique_ptr<BetweenGpus>> between_gpus;  // a device transport each, of which something was measured
+
+  /// The transports that join these devices, but for the hosts' memory.
+  template <class Visit>
+  void each_joining(const std::vector<Rank>& members, Visit visit);
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
@@ -237,12 +242,6 @@ struct ProfileCost::State {
     return combine(pass, forward ? *forward : estimated_recompute(profile, types->fits(), execution, work, recompute), {});
   }
 
-  static plan::Recompute recompute_of(const plan::Plan& plan, int layer) {
-    for (const auto& stage : plan.stages)
-      if (stage.first_layer <= layer && layer < stage.last_layer) return stage.recompute;
-    return plan::Recompute::none;
-  }
-
   Cost update(const program::Program& program, const program::RankClass& c, std::int64_t parameters, const ProfileCost& cost) {
     const LayerCosts::LayerKey what{program.plan.model.name, c.device_type, 0, c.shape.tensor_parallel, program.plan.precision};
     if (const auto measured = types->layers().update(what, program.plan.model.layers(), parameters)) return *measured;
@@ -279,7 +278,7 @@ struct ProfileCost::State {
 
   Cost collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
     const bool by_description = group.algorithm == program::Group::Algorithm::library;
-    if (by_description || (program::by_library(group, kind) && links_join_devices(group.members)))
+    if (by_description || (library_sums && program::by_library(group, kind) && links_join_devices(group.members)))
       return library(kind, group, bytes, flows);
     const auto all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(group.members.size()) * bytes : bytes;
     const Bytes taken = kind == CollectiveKind::reduce_scalars ? Bytes{} : all;
@@ -299,18 +298,22 @@ struct ProfileCost::State {
   }
 };
 
-/// The same over NCCL: a profile of its own, which devices it joins, and what whole groups of them make of it.
+/// The same from device to device: a profile of its own, which devices it joins, and what whole groups of them make of it.
 struct ProfileCost::State::BetweenGpus {
-  explicit BetweenGpus(const cluster::Profile& all)
-      : measured{all},
-        profile{cluster::over(all, cluster::Transport::nccl)},
+  BetweenGpus(const cluster::Profile& all, cluster::Transport over)
+      : transport{over},
+        measured{all},
+        profile{cluster::over(all, over)},
         costs{profile, nullptr},
-        correction{all, cluster::Transport::nccl, [this](const program::Group& group, Bytes bytes) {
+        correction{all, over, [this](const program::Group& group, Bytes bytes) {
                      return costs.collective(CollectiveKind::all_reduce, group, bytes, {fp32_bytes}, {}).time;
-                   }} {}
+                   }} {
+    costs.library_sums = over == cluster::Transport::nccl;
+  }
 
   Cost collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
-    if (program::by_library(group, kind)) return costs.collective(kind, group, bytes, element, flows);  // measured were ours
+    if (costs.library_sums && program::by_library(group, kind))
+      return costs.collective(kind, group, bytes, element, flows);  // measured were ours
     const auto count = group.members.size();
     const Bytes all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(count) * bytes : bytes;
     return corrected(costs.collective(kind, group, bytes, element, flows), group.members, count, all);
@@ -319,15 +322,17 @@ struct ProfileCost::State::BetweenGpus {
     return corrected(costs.sum_over_many(some, members, bytes, element, flows), some, members, bytes);
   }
   std::uint64_t path(const program::Group& group) {
-    return join(costs.path(group), static_cast<std::uint64_t>(correction.index_of(group.members, group.members.size()) + 1));
+    return marked(join(costs.path(group), static_cast<std::uint64_t>(correction.index_of(group.members, group.members.size()) + 1)));
   }
+  std::uint64_t path(Rank from, Rank to) { return marked(static_cast<std::uint64_t>(costs.paths.between(from, to) + 1)); }
 
   bool joins(const std::vector<Rank>& members) {
     const auto [found, fresh] = known.try_emplace(members, false);
-    if (fresh) found->second = cluster::joins(measured, cluster::Transport::nccl, members);
+    if (fresh) found->second = cluster::joins(measured, transport, members);
     return found->second;
   }
 
+  const cluster::Transport transport;
   const cluster::Profile& measured;
   const cluster::Profile profile;
   State costs;
@@ -335,6 +340,7 @@ struct ProfileCost::State::BetweenGpus {
   std::map<std::vector<Rank>, bool> known;
 
  private:
+  std::uint64_t marked(std::uint64_t path) const { return join(path, static_cast<std::uint64_t>(transport)); }
   Cost corrected(Cost by_pairs, const std::vector<Rank>& members, std::size_t count, Bytes bytes) {
     by_pairs.time = correction.factor(members, count, bytes) * by_pairs.time;
     return by_pairs;
@@ -344,14 +350,17 @@ struct ProfileCost::State::BetweenGpus {
 ProfileCost::State::State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
     : profile{p},
       types{of_types ? std::move(of_types) : type_costs_of(p)},
-      paths{p, types->fits()},
-      between_gpus{p.device_links.empty() ? nullptr : std::make_unique<BetweenGpus>(p)} {}
+      paths{p, types->fits()} {
+  for (const auto transport : cluster::device_transports)
+    if (std::ranges::count(p.device_links, transport, &cluster::DeviceLink::transport) > 0)
+      between_gpus.push_back(std::make_unique<BetweenGpus>(p, transport));
+}
 ProfileCost::State::~State() = default;
 
-const Cost& TransportCosts::chosen(std::optional<cluster::Transport> wanted) const {
-  cluster::TransportSeconds seconds;
-  std::ranges::transform(costs, seconds.begin(), [](const auto& cost) { return cost ? std::optional{cost->time} : std::nullopt; });
-  return *of(cluster::choose_transport(seconds, wanted));
+template <class Visit>
+void ProfileCost::State::each_joining(const std::vector<Rank>& members, Visit visit) {
+  for (const auto& over : between_gpus)
+    if (over->joins(members)) visit(*over);
 }
 
 ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> types)
@@ -410,8 +419,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
 TransportCosts ProfileCost::by_transport(Rank from, Rank to, Bytes size, const Flows& flows) const {
   TransportCosts all;
   all.of(cluster::Transport::host) = state_->message(from, to, size, flows);
-  if (state_->between_gpus && state_->between_gpus->joins({from, to}))
-    all.of(cluster::Transport::nccl) = state_->between_gpus->costs.message(from, to, size, flows);
+  state_->each_joining({from, to}, [&](auto& over) { all.of(over.transport) = over.costs.message(from, to, size, flows); });
   return all;
 }
 
@@ -419,9 +427,9 @@ TransportCosts ProfileCost::by_transport(CollectiveKind kind, const program::Gro
                                          const Flows& flows) const {
   TransportCosts all;
   all.of(cluster::Transport::host) = state_->collective(kind, group, bytes, element, flows);
-  const bool on_devices = kind != CollectiveKind::reduce_scalars;  // fp64 is summed on hosts
-  if (on_devices && state_->between_gpus && state_->between_gpus->joins(group.members))
-    all.of(cluster::Transport::nccl) = state_->between_gpus->collective(kind, group, bytes, element, flows);
+  if (kind == CollectiveKind::reduce_scalars) return all;  // fp64 is summed on hosts
+  state_->each_joining(group.members,
+                       [&](auto& over) { all.of(over.transport) = over.collective(kind, group, bytes, element, flows); });
   return all;
 }
 
@@ -447,23 +455,19 @@ Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t membe
   if (members < 2) return {};
   TransportCosts all;
   all.of(cluster::Transport::host) = state_->sum_over_many(some, members, bytes, element, flows);
-  if (state_->between_gpus && state_->between_gpus->joins(some))
-    all.of(cluster::Transport::nccl) = state_->between_gpus->sum_over_many(some, members, bytes, element, flows);
+  state_->each_joining(some, [&](auto& over) { all.of(over.transport) = over.sum_over_many(some, members, bytes, element, flows); });
   return all.chosen(wanted_transport());
 }
 
 std::optional<cluster::Transport> ProfileCost::wanted_transport() const { return state_->profile.wanted_transport; }
-
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
-
 int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(state_->paths.between(from, to)).lanes(); }
-
 int ProfileCost::uplink(Rank rank) const { return state_->paths.uplink(rank); }
 
 std::uint64_t ProfileCost::path(Rank from, Rank to) const {
-  const auto through_hosts = static_cast<std::uint64_t>(state_->paths.between(from, to));
-  if (!state_->between_gpus || !state_->between_gpus->joins({from, to})) return through_hosts;
-  return through_hosts | static_cast<std::uint64_t>(state_->between_gpus->costs.paths.between(from, to) + 1) << 32;
+  auto path = static_cast<std::uint64_t>(state_->paths.between(from, to));
+  state_->each_joining({from, to}, [&](auto& over) { path = join(path, over.path(from, to)); });
+  return path;
 }
 
 std::uint64_t ProfileCost::State::path(const program::Group& group) {
@@ -488,9 +492,9 @@ std::uint64_t ProfileCost::State::path(const program::Group& group) {
 }
 
 std::uint64_t ProfileCost::path(const program::Group& group) const {
-  const auto through_hosts = state_->path(group);
-  const bool by_nccl = state_->between_gpus && state_->between_gpus->joins(group.members);
-  return by_nccl ? join(through_hosts, state_->between_gpus->path(group)) : through_hosts;
+  auto path = state_->path(group);
+  state_->each_joining(group.members, [&](auto& over) { path = join(path, over.path(group)); });
+  return path;
 }
 
 }  // namespace flotilla::simulate

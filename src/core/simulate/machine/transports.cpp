@@ -1,5 +1,6 @@
 #include "flotilla/simulate/transports.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "flotilla/simulate/profile_cost.hpp"
@@ -46,16 +47,24 @@ void add_rank(const program::Program& program, Rank rank, const ProfileCost& cos
 
 /// Counted where another transport was possible.
 void count(const TransportChoice& choice, int TransportUse::*kind, TransportUses& uses) {
-  const auto& host = choice.seconds[static_cast<std::size_t>(Transport::host)];
-  const auto& nccl = choice.seconds[static_cast<std::size_t>(Transport::nccl)];
-  if (!host || !nccl) return;
-  TransportUse& use = uses[static_cast<std::size_t>(choice.chosen)];
+  const auto chosen = static_cast<std::size_t>(choice.chosen);
+  std::optional<Seconds> other;
+  for (std::size_t t = 0; t < choice.seconds.size(); ++t)
+    if (t != chosen && choice.seconds[t]) other = std::min(other.value_or(*choice.seconds[t]), *choice.seconds[t]);
+  if (!other || !choice.seconds[chosen]) return;
+  TransportUse& use = uses[chosen];
   ++(use.*kind);
-  use.through_hosts = use.through_hosts + *host;
-  use.by_nccl = use.by_nccl + *nccl;
+  use.takes = use.takes + *choice.seconds[chosen];
+  use.otherwise = use.otherwise + *other;
 }
 
 }  // namespace
+
+const Cost& TransportCosts::chosen(std::optional<cluster::Transport> wanted) const {
+  cluster::TransportSeconds seconds;
+  std::ranges::transform(costs, seconds.begin(), [](const auto& cost) { return cost ? std::optional{cost->time} : std::nullopt; });
+  return *of(cluster::choose_transport(seconds, wanted));
+}
 
 Transports choose_transports(const program::Program& program, const ProfileCost& cost) {
   Transports all{std::vector<TransportChoice>(program.groups.size()), {}};
