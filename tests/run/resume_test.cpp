@@ -180,6 +180,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Other{"alone", 1, {}, "plan source  searched: "}),
     [](const auto& parameters) { return std::string{parameters.param.name}; });
 
+/// The cost of a save is known from the first incarnation; nodes that fail every second make checkpoints due in every few steps.
+TEST(Interval, FollowsFromFailuresAndWhatSavesCost) {
+  const auto there = folder() / "interval";
+  const auto first = run(train(there, ranks, job(3) + Words{"--plan", plan_x()}));
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.out.find("checkpoints every"), std::string::npos) << first.out;
+  const auto ended = run(train(there, ranks, job(400) + Words{"--checkpoint.node-mtbf=1s"}));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("checkpoints every "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("(0 so far)"), std::string::npos) << ended.out;
+  EXPECT_GT(committed(there).size(), 3u);
+  const auto refused = run(train(there, ranks, job(401) + Words{"--checkpoint.node-mtbf=1s", "--checkpoint.every-time=1min"}));
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_NE(the_error(refused).find("checkpoint.node-mtbf chooses the time between checkpoints"), std::string::npos);
+}
+
 struct Change {
   const char* option;
   std::string value, expected;

@@ -74,6 +74,7 @@ struct RunConfig {
   struct Checkpoint {
     std::int64_t every = 0;  ///< steps; 0: off
     Seconds every_time;      ///< 0: off
+    Seconds node_mtbf;       ///< mean time between failures of a node, which the time between checkpoints follows from; 0: off
     int keep = 2;            ///< 0: all
     bool asynchronous = false;  ///< written while training goes on, where there is memory for a copy of the state
   } checkpoint;

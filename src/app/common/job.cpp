@@ -95,6 +95,13 @@ void check_degrees(const Job& job) {
     refuse(job, "plan.microbatch", "a replica handles ", share, " sequences of a step; write at most that");
 }
 
+void check_checkpoints(const Job& job) {
+  const auto& c = job.checkpoint;
+  if (c.node_mtbf.value > 0 && c.every_time.value > 0)
+    refuse(job, blame(job, "checkpoint.every-time", "checkpoint.node-mtbf"),
+           "checkpoint.node-mtbf chooses the time between checkpoints, and checkpoint.every-time fixes it; remove one of them");
+}
+
 void check_execution(const Job& job) {
   const auto& p = job.plan;
   if (p.chunks > 1 && p.schedule && *p.schedule != plan::ScheduleKind::interleaved)
@@ -300,6 +307,7 @@ std::string config_of_weights(const Job& job) {
 void check(const Job& job, Need need) {
   check_training(job);
   check_degrees(job);
+  check_checkpoints(job);
   check_execution(job);
   check_cuts(job);
   check_plan_file(job);

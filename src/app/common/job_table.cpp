@@ -222,6 +222,9 @@ void add_running(Table& t, Job& job) {
   t.add("checkpoint.every", &job.checkpoint.every, "iterations between checkpoints; one is always saved at the end",
         {.minimum = 0, .unset = "off", .example = "100"});
   t.add("checkpoint.every-time", &job.checkpoint.every_time, "time between checkpoints", {.unset = "off", .example = "30min"});
+  t.add("checkpoint.node-mtbf", &job.checkpoint.node_mtbf,
+        "mean time between failures of a node; checkpoints are then as far apart as loses least, by what they cost (Young, Daly)",
+        {.unset = "off", .example = "100d"});
   t.add("checkpoint.keep", &job.checkpoint.keep, "number of newest checkpoints to keep; 0 keeps all", {.minimum = 0});
   t.add("checkpoint.asynchronous", &job.checkpoint.asynchronous,
         "train on while a checkpoint is written, from a copy in memory if there is room for one");

@@ -34,6 +34,7 @@ void say(const std::string& line) {
 TrainingLoop::TrainingLoop(LoopInput input)
     : in_{std::move(input)},
       schedule_{in_.config.checkpoint.every, in_.config.checkpoint.every_time},
+      began_{now()},
       done_{in_.first_step},
       saved_{in_.change ? -1 : in_.first_step},
       last_save_{now()},
@@ -46,6 +47,7 @@ TrainingLoop::TrainingLoop(LoopInput input)
     begin_metrics();
     check_ = monitor::ForecastCheck{in_.forecast, in_.active_ranks.front()};
     time_left_ = {in_.ends, in_.config.run.stop_slack, {}, in_.longest_save ? *in_.longest_save : longest_save_so_far()};
+    begin_interval();
   }
   speed_.emplace(monitor::SpeedWatch::Work{in_.active, in_.trainer, in_.profile, in_.active_ranks, in_.config.comm.deadline}, in_.forecast,
                  metrics_ ? &*metrics_ : nullptr);

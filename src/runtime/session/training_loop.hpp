@@ -20,6 +20,7 @@
 #include "flotilla/session/segment_result.hpp"
 #include "flotilla/session/training_data.hpp"
 #include "flotilla/train/trainer.hpp"
+#include "checkpoint_interval.hpp"
 #include "plan_ahead.hpp"
 #include "plan_search.hpp"
 #include "plan_switch.hpp"
@@ -130,6 +131,9 @@ class TrainingLoop {
   checkpoint::Manifest completed(checkpoint::Manifest) const;
   checkpoint::SaveOptions save_options() const;
   void note_saved(journal::CheckpointRecord);
+  /// Where it follows from failures: the time to the next checkpoint, and what a user is told of it. On the active ranks' rank 0.
+  void begin_interval();
+  void choose_interval(Seconds save);
   void warn_of(const comm::AgreedError&) const;
   /// With what is left of the save under way.
   TimeLeft time_left() const;
@@ -139,7 +143,10 @@ class TrainingLoop {
   SegmentResult ended(ExitCode, std::string reason);
 
   LoopInput in_;
-  const SaveSchedule schedule_;
+  SaveSchedule schedule_;
+  std::optional<NodeFailures> failures_;  ///< the active ranks' rank 0, where the interval follows from them
+  Seconds told_interval_;
+  const Seconds began_;
   std::int64_t done_;         ///< steps
   std::int64_t skipped_ = 0;  ///< steps in a row that made no update, up to the last one done
   std::int64_t saved_;        ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same

@@ -1,6 +1,7 @@
 // The training loop's checkpoints: when nothing else runs, and beside the steps.
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "flotilla/base/clock.hpp"
@@ -9,6 +10,7 @@
 #include "flotilla/base/print.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/journal/console.hpp"
+#include "flotilla/journal/history.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/session/same_run.hpp"
 #include "training_loop.hpp"
@@ -19,6 +21,30 @@ Seconds TrainingLoop::longest_save_so_far() const {
   Seconds longest;
   for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints) longest = std::max(longest, Seconds{save.seconds});
   return longest;
+}
+
+void TrainingLoop::begin_interval() {
+  const auto& checkpoint = in_.config.checkpoint;
+  if (checkpoint.node_mtbf.value <= 0) return;
+  failures_.emplace(checkpoint.node_mtbf, journal::read_history(in_.allocation.run()));
+  const auto saves = journal::read_metrics(in_.allocation.run()).checkpoints;
+  if (saves.empty())
+    schedule_.every_time = first_interval;
+  else
+    choose_interval(Seconds{saves.back().pause()});
+}
+
+void TrainingLoop::choose_interval(Seconds save) {
+  std::set<std::string> hosts;
+  for (int r = 0; r < in_.active.size(); ++r) hosts.insert(in_.active.host(Rank{r}));
+  const auto mtbf = failures_->job_mtbf(static_cast<int>(hosts.size()), now() - began_);
+  const Seconds interval = best_checkpoint_interval(save, mtbf);
+  schedule_.every_time = interval;
+  // Said once, and when it has become another: saves vary.
+  if (std::max(told_interval_, interval) < 2 * std::min(told_interval_, interval)) return;
+  told_interval_ = interval;
+  print(text("checkpoints every ", interval, ": a save costs ", save, ", a failure is expected every ", mtbf, " (",
+             failures_->seen(), " so far)\n"));
 }
 
 void TrainingLoop::save() {
@@ -133,6 +159,7 @@ void TrainingLoop::note_saved(journal::CheckpointRecord record) {
   if (failed_before) log::info("the run directory has room again: saved at step ", record.step);
   in_.totals->saved_step = record.step;
   time_left_.save = std::max(time_left_.save, Seconds{record.seconds});
+  if (failures_) choose_interval(Seconds{record.pause()});
   metrics_->write(record);
   note_data();
   if (tensorboard_) tensorboard_->write(record);
