@@ -1,11 +1,34 @@
 #include "directory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
 #include "support/temporary_folder.hpp"
+
+namespace {
+
+const char* end_at = "";  ///< the call at which this process is to end as if it were killed
+
+void maybe_end(const char* call) {
+  if (std::string_view{call} == end_at) ::_exit(9);
+}
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int rmdir(const char* path) noexcept {
+  maybe_end("rmdir");
+  return static_cast<int>(::syscall(SYS_rmdir, path));
+}
+extern "C" int unlinkat(int folder, const char* name, int flags) noexcept {
+  maybe_end(name);
+  return static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
+}
 
 namespace flotilla::checkpoint {
 namespace {
@@ -112,6 +135,27 @@ TEST(Directory, RemovesAllOfAStep) {
   make_committed(run.path(), 5);
   remove_step(step_directory(run.path(), 5));
   EXPECT_FALSE(fs::exists(step_directory(run.path(), 5)));
+}
+
+/// Wherever it is killed: what is left is still a checkpoint, or the next save removes it.
+TEST(Directory, WhatAKilledRemovalLeavesIsRemovedLater) {
+  for (const char* call : {"manifest.json", "state.h5", "mark.json", "rmdir"}) {
+    const tests::TemporaryFolder run;
+    make_committed(run.path(), 5);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      end_at = call;
+      remove_step(step_directory(run.path(), 5));
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(WEXITSTATUS(status), 9) << call << " was never called";
+    EXPECT_EQ(uncommitted(run.path()), std::vector<fs::path>{}) << call;
+    for (const auto& step : list(run.path())) remove_step(step.directory);
+    for (const auto& folder : debris(run.path())) remove_step(folder);
+    EXPECT_TRUE(fs::is_empty(run.path())) << call;
+  }
 }
 
 TEST(Directory, RemovesNothingThatItCannotProve) {

@@ -137,7 +137,7 @@ void exchange(const fs::path& working, const fs::path& directory) {
                    ": is committed already, and this file system cannot replace it without a moment at which neither exists; move it away");
 }
 
-/// Names of the files that a checkpoint has, the manifest first and the mark last.
+/// Names of the files that a checkpoint has but for the mark, the manifest first.
 std::vector<std::string> removable(const fs::path& directory) {
   std::vector<std::string> names{std::string{manifest_name}};
   const auto is_part = [](const std::string& name) {
@@ -145,8 +145,18 @@ std::vector<std::string> removable(const fs::path& directory) {
   };
   for (const auto& name : files::names_in(directory).value_or(std::vector<std::string>{}))
     if (is_part(name)) names.push_back(name);
-  names.emplace_back(mark_name);
   return names;
+}
+
+/// Without its mark a folder is nobody's for all we know. So one that holds nothing else loses it under a name that only a folder in the
+/// making has: whoever is killed between that and the end leaves what the next save removes. Returns where the folder is then.
+fs::path before_the_mark_goes(const fs::path& directory) {
+  const auto names = files::names_in(directory);
+  const bool only_the_mark = names && *names == std::vector<std::string>{std::string{mark_name}};
+  if (!only_the_mark || !files::stem_of_unfinished(directory.filename().string()).empty()) return directory;
+  const fs::path unfinished = directory.string() + "." + files::unguessable() + std::string{temporary};
+  require_done(directory, "rename it", [&] { return ::rename(directory.c_str(), unfinished.c_str()) == 0 || errno == ENOENT ? 0 : -1; });
+  return unfinished;
 }
 
 void unlink_in(int folder, const fs::path& directory, const std::string& name) {
@@ -265,7 +275,9 @@ void remove_step(const fs::path& directory) {
     unlink_in(folder, directory, name);
     if (name == manifest_name) ::fsync(folder);
   }
-  const int error = patiently(directory.native(), [&] { return ::rmdir(directory.c_str()) == 0 || errno == ENOENT ? 0 : errno; });
+  const fs::path last = before_the_mark_goes(directory);
+  unlink_in(folder, directory, std::string{mark_name});
+  const int error = patiently(directory.native(), [&] { return ::rmdir(last.c_str()) == 0 || errno == ENOENT ? 0 : errno; });
   if (error == ENOTEMPTY || error == EEXIST)
     return log::warning(directory.string(), ": stays, because it holds files that no checkpoint has");
   FLOTILLA_REQUIRE(error == 0, io_error_kind(error), directory.string(), ": cannot remove it: ", std::strerror(error));
