@@ -44,6 +44,7 @@ struct OddLinks {
   std::vector<NodePair> pairs;    ///< odd, although neither end is
   std::vector<std::string> groups;  ///< "component, switch": whose pairs are odd beside those of like groups
   double bandwidth = 0;           ///< median within groups; 0: there are none
+  Seconds latency{};              ///< likewise
   bool operator==(const OddLinks&) const = default;
 };
 /// A pair is odd if it moves less than 0.75 of the median of its like (within groups of a component; between two components' groups), or if

@@ -1,6 +1,7 @@
 #include "flotilla/bench/fabric.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -125,11 +126,13 @@ std::vector<std::string> odd_groups(const std::vector<NodePlace>& places, const 
   return odd;
 }
 
-double median_within_groups(const std::vector<NodePlace>& places, const std::vector<MeasuredPair>& measured) {
+/// `figure` of the pairs within groups; 0: there are none.
+double median_within_groups(const std::vector<NodePlace>& places, const std::vector<MeasuredPair>& measured,
+                            const std::function<double(const MeasuredPair&)>& figure) {
   std::vector<double> values;
   for (const auto& m : measured)
     if (group_name(places[static_cast<std::size_t>(m.pair.a)]) == group_name(places[static_cast<std::size_t>(m.pair.b)]))
-      values.push_back(m.bandwidth);
+      values.push_back(figure(m));
   return values.empty() ? 0 : median_of(std::move(values));
 }
 
@@ -180,7 +183,8 @@ OddLinks odd_links(const std::vector<NodePlace>& places, const std::vector<Measu
   const auto odd = odd_pairs(places, measured);
   const auto counts = counts_of(places.size(), measured, odd);
   OddLinks found;
-  found.bandwidth = median_within_groups(places, measured);
+  found.bandwidth = median_within_groups(places, measured, &MeasuredPair::bandwidth);
+  found.latency = {median_within_groups(places, measured, [](const MeasuredPair& m) { return m.latency.value; })};
   found.groups = odd_groups(places, measured);
   for (std::size_t n = 0; n < counts.size(); ++n)
     if (counts[n].suspect()) found.nodes.push_back(static_cast<int>(n));

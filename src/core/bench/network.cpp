@@ -51,7 +51,7 @@ void judge_nodes(const Network& network, const OddLinks& odd, NetworkReasons& re
     reasons.nodes[host(network, node)].push_back(
         {usual.bandwidth < half * odd.bandwidth ? Grade::drain : Grade::watch, "network",
          text("its links move ", BytesPerSecond{usual.bandwidth}, " and take ", usual.latency, " for 8 bytes, where ",
-              BytesPerSecond{odd.bandwidth}, " is the median within groups")});
+              BytesPerSecond{odd.bandwidth}, " and ", odd.latency, " are the medians within groups")});
   }
 }
 
