@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// The cost of a save is known from the first incarnation; nodes that fail every second make checkpoints due in every few steps.
 TEST(Interval, FollowsFromFailuresAndWhatSavesCost) {
   const auto there = folder() / "interval";
-  const auto first = run(train(there, ranks, job(3) + Words{"--plan", plan_x()}));
+  const auto first = run(train(there, ranks, job(10) + Words{"--plan", plan_x()}));
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_EQ(first.out.find("checkpoints every"), std::string::npos) << first.out;
   const auto ended = run(train(there, ranks, job(400) + Words{"--checkpoint.node-mtbf=1s"}));
