@@ -40,9 +40,10 @@ __device__ inline void tiles_arrive() {
   __syncthreads();
 }
 
-/// Keys are numbered from the sequence's first token, queries from the first behind the cached ones.
-__device__ inline bool visible(const AttentionShape& s, int query, int key) {
-  const int itself = s.cached + query;
+/// Keys are numbered from the sequence's first token, queries from the first behind the `cached` ones: a constant 0 in backward passes, which
+/// saves them registers.
+__device__ inline bool visible(const AttentionShape& s, int query, int key, int cached = 0) {
+  const int itself = cached + query;
 #if defined(FLOTILLA_PLANT_WRONG_MASK)
   return query < s.length && key < itself && (s.window == 0 || key > itself - s.window);
 #else
@@ -51,8 +52,8 @@ __device__ inline bool visible(const AttentionShape& s, int query, int key) {
 }
 
 /// The first key that any query from `query` on sees.
-__device__ inline int first_key(const AttentionShape& s, int query) {
-  const int itself = s.cached + query;
+__device__ inline int first_key(const AttentionShape& s, int query, int cached = 0) {
+  const int itself = cached + query;
   return s.window == 0 || itself < s.window ? 0 : itself + 1 - s.window;
 }
 /// Behind the last key that any of `count` queries from `query` on sees.
