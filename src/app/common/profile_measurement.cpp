@@ -3,20 +3,16 @@
 #include "app/common/batch_job.hpp"
 #include "app/common/on_all_ranks.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/probe/probe.hpp"
 #include "flotilla/session/device_choice.hpp"
 
 namespace flotilla::app {
-namespace {
 
-flotilla::probe::ProbeRequest request_of(const Job& job) {
+flotilla::probe::ProbeRequest probe_request(const Job& job) {
   flotilla::probe::ProbeRequest request;
   request.model = job.architecture;
   request.model.frozen.clear();  // a profile is of the shape
   request.length = job.training.length;
   request.precisions = {job.training.precision};
-  if (job.plan.tensor > 0) request.tensor_parallel = {job.plan.tensor};
-  if (job.plan.microbatch > 0) request.sequences = {job.plan.microbatch};
   request.threads = job.run.threads;
   request.memory_limit = job.device.memory;
   request.budget = job.probe.budget;
@@ -25,10 +21,10 @@ flotilla::probe::ProbeRequest request_of(const Job& job) {
   return request;
 }
 
-}  // namespace
-
 cluster::Profile measure_profile(const comm::World& world, const Job& job, const std::function<void(const std::string&)>& progress) {
-  auto request = request_of(job);
+  auto request = probe_request(job);
+  if (job.plan.tensor > 0) request.tensor_parallel = {job.plan.tensor};
+  if (job.plan.microbatch > 0) request.sequences = {job.plan.microbatch};
   request.zone = comm::agree_on(
       world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, ranks_start_deadline);
   request.device = session::choose_device(world, job.device.kind, job.device.tf32, job.comm.deadline);

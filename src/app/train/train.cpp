@@ -7,6 +7,7 @@
 #include "app/common/forecasting.hpp"
 #include "app/common/job.hpp"
 #include "app/common/plan_text.hpp"
+#include "app/common/profile_measurement.hpp"
 #include "app/common/table.hpp"
 #include "app/common/tokenizing_lines.hpp"
 #include "app/train/forecast_text.hpp"

@@ -13,18 +13,4 @@ search::PlanRequest search_request(const Job& job, int length, int global_batch)
   return request;
 }
 
-probe::ProbeRequest probe_request(const Job& job) {
-  probe::ProbeRequest request;
-  request.model = job.architecture;
-  request.model.frozen.clear();  // a profile is of the shape
-  request.length = job.training.length;
-  request.precisions = {job.training.precision};
-  request.threads = job.run.threads;
-  request.memory_limit = job.device.memory;
-  request.budget = job.probe.budget;
-  request.deadline = job.comm.deadline;
-  request.transport = job.comm.transport;
-  return request;
-}
-
 }  // namespace flotilla::app
