@@ -45,6 +45,7 @@ TEST_F(DeviceGroupsTest, RankZeroFails) {
   EXPECT_EQ(connected(fixture), mine({false, false, true}));
   if (me == 0) {
     tests::expect_contains(told, "goes on over MPI: rank ");
+    tests::expect_contains(told, " (GPU 0, ");
   } else {
     EXPECT_EQ(told.find("goes on over MPI"), std::string::npos) << told;
   }
@@ -64,6 +65,18 @@ TEST_F(DeviceGroupsTest, MemoryOfRankZeroFails) {
   EXPECT_EQ(connected(fixture), mine({false, false, true}));
   if (me == 0) tests::expect_contains(told, "goes on through the hosts' memory: rank ");
   if (const char* word = std::getenv("FLOTILLA_TEST_WORD"); me == 0 && word != nullptr) tests::expect_contains(told, word);
+}
+
+/// Rank 0's first message says who it is, and is changed on its way: rank 1 sees it, and rank 0 hears of it before it waits for a sum.
+TEST_F(DeviceGroupsTest, AWrongIdentityIsEverybodysAtOnce) {
+  ::testing::internal::CaptureStderr();
+  const DeviceMemoryGroupsFixture fixture{world, {{Kind::data, {Rank{0}, Rank{1}}}}, Seconds{30}};
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(fixture.formed()[0], nullptr);
+  if (me != 0) return;
+  tests::expect_contains(told, "goes on through the hosts' memory: rank 1 on ");
+  tests::expect_contains(told, "takes other ranks, or another order of them, for the group");
+  EXPECT_EQ(told.find("no answer within"), std::string::npos) << told;
 }
 
 /// One rank computes on a CPU.

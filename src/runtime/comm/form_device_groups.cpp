@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "device_views.hpp"
 #include "flotilla/base/clock.hpp"
@@ -22,29 +23,38 @@ namespace {
 /// What a member says to the others after each phase. Travels as bytes.
 struct Vote {
   bool yes = true;
-  nccl::UniqueId id;  ///< the first member's counts
+  nccl::UniqueId id;              ///< the first member's counts
+  std::array<char, 96> device{};  ///< this member's: "GPU 1, NVIDIA H100 80GB HBM3"; empty: none
   std::array<char, 300> why{};
 
   void no(std::string_view reason) {
     if (!yes) return;
     yes = false;
-    std::memcpy(why.data(), reason.data(), std::min(reason.size(), why.size() - 1));
+    write(reason, why);
+  }
+  void computes_on(const gpu::Device& gpu) { write(text("GPU ", gpu.facts().ordinal, ", ", gpu.facts().name), device); }
+
+ private:
+  static void write(std::string_view words, std::span<char> into) {
+    std::memcpy(into.data(), words.data(), std::min(words.size(), into.size() - 1));
   }
 };
 
 /// A group on its way from the hosts' memory to a transport between devices.
 class Candidate {
  public:
-  /// `without`: how the group goes on where one refuses.
-  Candidate(Group& over_mpi, const World& world, const char* without)
-      : over_mpi_{over_mpi}, world_{world}, without_{without}, votes_(over_mpi.members().size()) {}
+  /// `without`: how the group goes on where one refuses; `device`: this rank's, or null.
+  Candidate(Group& over_mpi, const World& world, const char* without, const gpu::Device* device)
+      : over_mpi_{over_mpi}, world_{world}, without_{without}, votes_(over_mpi.members().size()) {
+    if (device != nullptr) vote.computes_on(*device);
+  }
 
   Vote vote;
   std::unique_ptr<DeviceGroup> connected;  ///< by NCCL ...
   std::optional<nccl::Communicator> joining;
   std::unique_ptr<Group> on_device_memory;  ///< ... or by MPI
   std::unique_ptr<Group> view;              ///< of either
-  std::unique_ptr<Proof> proof;  ///< of `view`
+  std::unique_ptr<Proof> proof;             ///< of `view`
   bool refused = false;
   std::string refusal;  ///< who refused it, and why
 
@@ -64,12 +74,11 @@ class Candidate {
 
   /// One member's no is everybody's.
   void count_votes() {
-    for (std::size_t m = 0; m < votes_.size() && !refused; ++m) {
-      if (votes_[m].yes) continue;
-      refused = true;
-      refusal = text(world_.name(over_mpi_.members()[m]), ": ", votes_[m].why.data());
-      if (index() == 0) log::warning("the ", describe(), " goes on ", without_, ": ", refusal);
-    }
+    const auto no = std::ranges::find(votes_, false, &Vote::yes);
+    if (refused || no == votes_.end()) return;
+    refused = true;
+    refusal = text(refusers(), ": ", no->why.data());
+    if (index() == 0) log::warning("the ", describe(), " goes on ", without_, ": ", refusal);
   }
 
   /// Whatever throws is a no.
@@ -83,6 +92,20 @@ class Candidate {
   }
 
  private:
+  /// Who said no, on which devices: the first ones. A wrong sum is everybody's who saw it.
+  std::string refusers() const {
+    constexpr std::ptrdiff_t most_named = 4;
+    const auto all = std::ranges::count(votes_, false, &Vote::yes);
+    std::string names;
+    std::ptrdiff_t named = 0;
+    for (std::size_t m = 0; m < votes_.size() && named < most_named; ++m) {
+      if (votes_[m].yes) continue;
+      const std::string device = votes_[m].device.data();
+      names += text(named++ == 0 ? "" : ", ", world_.name(over_mpi_.members()[m]), device.empty() ? "" : text(" (", device, ")"));
+    }
+    return all > named ? text(names, " and ", all - named, " more") : names;
+  }
+
   Group& over_mpi_;
   const World& world_;
   const char* const without_;
@@ -192,17 +215,18 @@ void prove(const World& world, Candidates& candidates, Seconds deadline, ViewOf 
         c.proof->start_identities();
       },
       [&](Candidate& c) { c.proof->check_identities(world); });
+  vote(world, candidates, 3.0 * deadline);  // sums wait for all members, so none may begin where one has refused
   prove_part(
       candidates, deadline, [](Candidate& c) { c.proof->start_sums(); }, [](Candidate& c) { c.proof->check_sums(); });
 }
 
 /// Wanted groups of several members with this rank; `places`: which they are.
 Candidates candidates_of(const World& world, const Groups& groups, const std::vector<bool>& wanted, const char* without,
-                         std::vector<std::size_t>& places) {
+                         const gpu::Device* device, std::vector<std::size_t>& places) {
   Candidates candidates;
   for (std::size_t g = 0; g < groups.size(); ++g)
     if (wanted[g] && groups[g] && groups[g]->size() > 1) {
-      candidates.push_back(std::make_unique<Candidate>(*groups[g], world, without));
+      candidates.push_back(std::make_unique<Candidate>(*groups[g], world, without, device));
       places.push_back(g);
     }
   return candidates;
@@ -220,7 +244,7 @@ void tell_refusals(const Candidates& candidates, const std::vector<std::size_t>&
 DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::Device* device,
                                 const OrderedSum& ordered_sum, Seconds deadline, std::vector<std::string>* refusals) {
   std::vector<std::size_t> places;
-  auto candidates = candidates_of(world, groups, wanted, "over MPI", places);
+  auto candidates = candidates_of(world, groups, wanted, "over MPI", device, places);
   offer(candidates, device);
   vote(world, candidates, deadline);
   join(candidates, device, ordered_sum, deadline);
@@ -239,7 +263,7 @@ Groups form_device_memory_groups(const World& world, const std::vector<program::
                                  const std::vector<bool>& wanted, const gpu::Device* device, const OrderedSum& ordered_sum,
                                  Seconds deadline, std::vector<std::string>* refusals) {
   std::vector<std::size_t> places;
-  auto candidates = candidates_of(world, groups, wanted, "through the hosts' memory", places);
+  auto candidates = candidates_of(world, groups, wanted, "through the hosts' memory", device, places);
   const std::string why_not = device == nullptr ? "computes on a CPU" : mpi::why_no_device_memory();
   for (const auto& c : candidates)
     if (!why_not.empty()) c->vote.no(why_not);
