@@ -126,6 +126,8 @@ TEST(ProfileFile, LinksBetweenGpusAreOptionalAndChecked) {
   cluster::Profile p = example();
   EXPECT_EQ(profile_to_json(p).find("device_links"), std::string::npos);
   p.device_types.front().nccl_memory = {12'000'000};
+  p.device_types.front().device_mpi_memory = {3'000'000};
+  p.device_types.front().switch_sums = {3e11};
   p.device_links = {{cluster::Transport::nccl, p.links.front(), ""},
                     {cluster::Transport::nccl, {cluster::LinkLevel::zone, "n1", "n2", {}}, "rank 1 on n2: wrong sum"},
                     {cluster::Transport::device_mpi, p.links.front(), ""}};
@@ -142,13 +144,22 @@ TEST(ProfileFile, SumsOverGroupsOfGpusAreOptionalAndChecked) {
   EXPECT_EQ(profile_to_json(p).find("group_sums"), std::string::npos);
   const std::vector<cluster::DevicePlace> members{{"n1", 0}, {"n1", 1}, {"n2", 0}};
   p.group_sums = {{cluster::Transport::nccl, members, p.links.front().pieces, 0.02, ""},
-                  {cluster::Transport::nccl, members, {}, 0, "rank 2 on n2: wrong sum"}};
+                  {cluster::Transport::nccl, members, {}, 0, "rank 2 on n2: wrong sum"},
+                  {cluster::Transport::device_mpi, members, p.links.front().pieces, 0.05, ""},
+                  {cluster::Transport::nccl, {members[0], members[2]}, p.links.front().pieces, 0.01, "", true}};
   const std::string json = profile_to_json(p);
   EXPECT_EQ(profile_from_json(json, "p"), p);
+  p.group_sums[3].by_library = false;
+  expect_refused([&] { profile_from_json(profile_to_json(p), "c.json"); },
+                 "/group_sums/3/members: ", "expected at least 3: pairs have links", "c.json");
+  p.group_sums[3].by_library = true, p.group_sums[3].transport = cluster::Transport::device_mpi;
+  expect_refused([&] { profile_from_json(profile_to_json(p), "c.json"); }, "/group_sums/3/reduction: ", "the transport is another",
+                 "c.json");
   const auto refuse = refusing(json);
   refuse("\"transport\": \"nccl\"", "\"transport\": \"host\"", "/group_sums/0/transport: ", "expected another transport");
   refuse("\"local_rank\": 1}", "\"local_rank\": 0}", "/group_sums/0/members/1: ", "is a member already");
   refuse("\"rank 2 on n2: wrong sum\"", "\"\"", "/group_sums/1/refusal: ", "expected a reason");
+  refuse("\"reduction\": \"nccl\"", "\"reduction\": \"fast\"", "/group_sums/3/reduction: ", "ordered, nccl");
 }
 
 TEST(ProfileFile, RefusesByPointer) {

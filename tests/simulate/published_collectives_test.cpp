@@ -82,5 +82,33 @@ TEST_F(PublishedCollectives, AllReducesOverACubeOfLinksAreWithinTenPercent) {
   EXPECT_LT(errors.mean(), 0.10);
 }
 
+/// Bus bandwidth of large all-reduces, in GB/s, that a user measured on a node of eight H100 (github.com/NVIDIA/nccl issue 1455, 2024, with
+/// its 365 to 370 as 368): NCCL's rings, then its sums in the switch. The rate of the switch is that of eight; nothing else is fitted.
+TEST(PublishedSwitchSums, OfTwoToEightAreWithinTenPercent) {
+  constexpr double published[] = {368, 368, 370, 420, 440, 460, 480}, ring = 368;
+  constexpr Bytes large{4LL << 30};
+  const auto profile = node_of("H100");
+  auto without = profile;
+  without.device_types.front().switch_sums = {};
+  const auto bus_bandwidth = [&](const cluster::Profile& node, int devices) {
+    program::Group group{program::Group::Kind::data, {}, program::Group::Algorithm::library_all_reduce};
+    for (int d = 0; d < devices; ++d) group.members.emplace_back(d);
+    const auto time = ProfileCost{node}.collective(program::CollectiveKind::all_reduce, group, large, {4}, {}).time;
+    return 2e-9 * (devices - 1) / devices * static_cast<double>(large.count) / time.value;
+  };
+  Errors errors;
+  for (int devices = 2; devices <= 8; ++devices) {
+    const double forecast = bus_bandwidth(profile, devices);
+    errors.add(forecast, published[devices - 2]);
+    std::cout << "H100, " << devices << " devices: " << forecast << " of " << published[devices - 2] << " GB/s\n";
+    EXPECT_NEAR(bus_bandwidth(without, devices), ring, 0.1 * ring) << devices << ": rings alone";
+    if (devices <= 4) {
+      EXPECT_EQ(forecast, bus_bandwidth(without, devices)) << devices << ": the switch gains nothing";
+    }
+  }
+  std::cout << "H100: mean error " << 100 * errors.mean() << " %\n";
+  EXPECT_LT(errors.mean(), 0.10);
+}
+
 }  // namespace
 }  // namespace flotilla::simulate

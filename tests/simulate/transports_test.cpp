@@ -236,6 +236,88 @@ TEST(Transports, AGroupThatFailedItsProofIsNotJoined) {
   EXPECT_TRUE(cluster::joins(profile, Transport::nccl, group({0, 1, 2, 4, 5, 6, 7}).members));
 }
 
+/// NCCL's own sums as they were measured of a pair and of all eight; `pair`, `all`: over what messages between neighbours predict.
+cluster::Profile own_sums_that_take(double pair, double all) {
+  auto profile = eight_that_take(1);
+  profile.group_sums.clear();
+  const ProfileCost cost{profile};
+  const auto add = [&](int members, double ratio) {
+    std::vector<int> ranks(static_cast<std::size_t>(members));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    auto library = group(ranks);
+    library.algorithm = program::Group::Algorithm::library_all_reduce;
+    const auto predicted = [&](Bytes bytes) {
+      return cost.by_transport(CollectiveKind::all_reduce, library, bytes, {4}).of(Transport::nccl)->time;
+    };
+    cluster::GroupSum sum;
+    sum.by_library = true;
+    for (const int r : ranks) sum.members.push_back(cluster::place_of(profile.devices[static_cast<std::size_t>(r)]));
+    sum.pieces = {{{0}, Seconds{0}, {static_cast<double>(megabyte.count) / (ratio * predicted(megabyte).value)}}};
+    profile.group_sums.push_back(sum);
+  };
+  add(2, pair);
+  add(8, all);
+  return profile;
+}
+
+double seconds_by_library(const cluster::Profile& profile, std::vector<int> ranks) {
+  auto library = group(std::move(ranks));
+  library.algorithm = program::Group::Algorithm::library_all_reduce;
+  return ProfileCost{profile}.by_transport(CollectiveKind::all_reduce, library, megabyte, {4}).of(Transport::nccl)->time.value;
+}
+
+TEST(Transports, NcclsOwnSumsAreWhatTheyMeasured) {
+  const auto profile = own_sums_that_take(3, 0.5);
+  auto by_links = profile;
+  by_links.group_sums.clear();
+  const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7}, five{0, 2, 4, 6, 7}, two{3, 5};
+  const auto ratio = [&](const std::vector<int>& ranks) {
+    return seconds_by_library(profile, ranks) / seconds_by_library(by_links, ranks);
+  };
+  EXPECT_NEAR(ratio(two), 3, 1e-9) << "as another pair of that host";
+  EXPECT_NEAR(ratio(all), 0.5, 1e-9);
+  EXPECT_NEAR(ratio(five), std::sqrt(3 * 0.5), 1e-9) << "half way between";
+  EXPECT_EQ(seconds_by_nccl(profile, all), seconds_by_nccl(by_links, all)) << "ours were not measured";
+  auto ours = eight_that_take(3);
+  EXPECT_EQ(seconds_by_library(ours, all), seconds_by_library(by_links, all)) << "nor NCCL's there";
+}
+
+/// A planner that wants NCCL's own sums sees what they measured: the step follows, and the transport.
+TEST(Transports, TheForecastOfOwnSumsFollowsTheirTimes) {
+  const auto forecast_of = [](const cluster::Profile& profile) {
+    auto plan = plan::even_plan(model::built_in("gpt2-mini"), 64, 8, Precision::fp32, 8, 1, 1, 1);
+    for (int r = 0; r < 8; ++r) {
+      auto& replica = plan.stages[0].replicas[static_cast<std::size_t>(r)];
+      replica.device_type = "gpu", replica.devices = {Rank{r}};
+    }
+    program::Runtime runtime = fixture::placed(profile);
+    runtime.library_all_reduce = true;
+    const auto forecast = ProgramForecaster{profile, runtime, {}}.forecast(plan);
+    return std::pair{forecast.iteration, forecast.transports[static_cast<std::size_t>(Transport::nccl)]};
+  };
+  const auto [iteration, as_predicted] = forecast_of(own_sums_that_take(1, 1));
+  const auto quick = forecast_of(own_sums_that_take(1, 0.5)).second;
+  const auto [slow_iteration, slow] = forecast_of(own_sums_that_take(1, 1e5));
+  EXPECT_GT(as_predicted.groups, 0);
+  EXPECT_EQ(quick.groups, as_predicted.groups);
+  EXPECT_LT(quick.takes, as_predicted.takes);
+  EXPECT_EQ(slow.groups, 0) << "through the hosts' memory";
+  EXPECT_GT(slow_iteration, iteration);
+}
+
+TEST(Transports, AGroupIsRefusedByTheSumsThatItMakes) {
+  auto profile = own_sums_that_take(1, 1);
+  profile.group_sums[1].pieces.clear();
+  profile.group_sums[1].refusal = "rank 3 on h0: wrong sum";
+  const auto all = group({0, 1, 2, 3, 4, 5, 6, 7}).members;
+  EXPECT_TRUE(cluster::joins(profile, Transport::nccl, all)) << "our sums passed";
+  EXPECT_FALSE(cluster::joins(profile, Transport::nccl, all, true));
+  profile = eight_that_take(1);
+  profile.group_sums[0].pieces.clear();
+  profile.group_sums[0].refusal = "rank 3 on h0: no answer";
+  EXPECT_FALSE(cluster::joins(profile, Transport::nccl, all, true)) << "where messages fail, nothing is sure";
+}
+
 plan::Plan two_by_two() {
   auto plan = plan::even_plan(model::built_in("gpt2-mini"), 64, 8, Precision::fp32, 2, 2, 1, 2);
   int next = 0;
@@ -272,6 +354,21 @@ TEST(Transports, AForecastChoosesAmongThree) {
   EXPECT_LT(use.takes, use.otherwise);
   EXPECT_LT(forecast.iteration, before.iteration);
   EXPECT_LE(forecast.kinds[0].memory.runtime_constant, before.kinds[0].memory.runtime_constant) << "NCCL's memory is NCCL's alone";
+}
+
+/// MPI holds memory for each other GPU, however many groups and pairs two have in common.
+TEST(Transports, AForecastCountsWhatMpiHoldsForEachPeer) {
+  auto profile = cluster::wanting(three_transports(), Transport::device_mpi), without = profile;
+  profile.device_types[0].device_mpi_memory = per_connection;
+  const auto plan = two_by_two();
+  const auto forecast = ProgramForecaster{profile, fixture::placed(profile), {}}.forecast(plan);
+  const auto nothing = ProgramForecaster{without, fixture::placed(without), {}}.forecast(plan);
+  const auto& use = forecast.transports[static_cast<std::size_t>(Transport::device_mpi)];
+  EXPECT_GE(use.groups, 2);
+  EXPECT_EQ(use.pairs, 4);
+  for (std::size_t k = 0; k < forecast.kinds.size(); ++k)
+    EXPECT_EQ(forecast.kinds[k].memory.runtime_constant - nothing.kinds[k].memory.runtime_constant, per_connection * 3)
+        << "the other replica, the other stage's of this column, and the one with which they sum the tied embedding";
 }
 
 /// Replicas of a stage share a host, where a step's messages would go through its memory if nobody asked.

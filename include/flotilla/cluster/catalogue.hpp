@@ -50,6 +50,7 @@ struct CatalogueEntry {
   Figure node_pair_rate;     ///< bytes per second from one device of a node to one other, one way
   Figure node_share;         ///< of node_pair_rate that large messages reach
   Figure node_latency;       ///< seconds of a small message
+  Figure switch_sums;        ///< DeviceType::switch_sums, of the usual node
   Figure network_card_rate;  ///< bytes per second of one network card of the usual node, one way
   Figure network_cards;      ///< of the usual node
   Figure network_share;      ///< of network_card_rate that large messages reach

@@ -72,6 +72,9 @@ struct DeviceType {
   Bytes host_memory{};              ///< of a GPU: what its rank may use of the host's memory; 0: not known
   NodeLinks node_links{};           ///< without bundles: every two devices of a node reach the same
   Bytes nccl_memory{};              ///< of a GPU: what NCCL takes of its memory for each other member of a communicator
+  Bytes device_mpi_memory{};        ///< of a GPU: what MPI takes of its memory for each other GPU that it exchanges device memory with
+  /// Of GPUs whose node's switches add what passes them (NVLS): bytes per second that one sends there, and gets; 0: none.
+  BytesPerSecond switch_sums{};
   bool operator==(const DeviceType&) const = default;
 };
 
@@ -129,14 +132,15 @@ struct DeviceLink {
   bool operator==(const DeviceLink&) const = default;
 };
 
-/// What a transport makes of an all-reduce over a whole group of GPUs, in the members' order, or the reason why there is none. Links tell
-/// what it would take if no pair held up another.
+/// What a transport makes of an all-reduce over a whole group of GPUs, or the reason why there is none. Links tell what it would take if no
+/// pair held up another.
 struct GroupSum {
   Transport transport = Transport::nccl;
-  std::vector<DevicePlace> members;  ///< at least three, each once
+  std::vector<DevicePlace> members;  ///< at least three, each once; two where a library sums, since links tell nothing of that
   std::vector<LinkPiece> pieces;     ///< by the bytes of what is summed; none where it is refused
   double relative_scatter = 0;
-  std::string refusal;  ///< empty: it passed its proof
+  std::string refusal;      ///< empty: it passed its proof
+  bool by_library = false;  ///< the transport's own all-reduce (NCCL's), else ours, in the members' order
   bool operator==(const GroupSum&) const = default;
 };
 

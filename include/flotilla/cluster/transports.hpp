@@ -16,8 +16,8 @@ std::string_view in_words(Transport);
 
 /// Whether the transport joins every two of these devices, which are GPUs: by the link of their hosts or zones, where that was measured;
 /// else where it was measured between other places of that level and none of these was refused. Not a group with all members of one that
-/// was refused as a whole. Always through hosts.
-bool joins(const Profile&, Transport, const std::vector<Rank>& members);
+/// was refused as a whole. Always through hosts. `by_library`: a group whose all-reduces are the library's own, which were proved apart.
+bool joins(const Profile&, Transport, const std::vector<Rank>& members, bool by_library = false);
 
 /// The profile as a job sees it that wants this transport between GPUs: without what is known of the others, but for the hosts' memory.
 Profile wanting(Profile, Transport);

@@ -29,6 +29,8 @@ Transports choose_transports(const program::Program&, const ProfileCost&);
 
 /// By rank: other members that it meets over NCCL, once for each communicator.
 std::vector<int> nccl_connections(const program::Program&, const Transports&);
+/// By rank: other ranks that it meets by MPI on device memory, each once.
+std::vector<int> device_mpi_peers(const program::Program&, const Transports&);
 
 /// What was chosen, where there was a choice.
 TransportUses uses_of(const Transports&);

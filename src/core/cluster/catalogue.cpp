@@ -69,6 +69,7 @@ void fill(DeviceType& type, const DeviceType& from) {
   if (type.per_node == 0) type.per_node = from.per_node;
   if (type.context.count == 0) type.context = from.context;
   if (type.node_links.bundles.empty()) type.node_links = from.node_links;
+  if (type.switch_sums.value == 0) type.switch_sums = from.switch_sums;
   if (type.power_watts == 0) type.power_watts = from.power_watts;
 }
 
@@ -123,6 +124,7 @@ DeviceType device_type(const CatalogueEntry& e, Fp32Products products) {
   type.context = {static_cast<std::int64_t>(e.context.value)};
   type.power_watts = e.power.value;
   type.node_links = e.node_links;
+  type.switch_sums = {e.switch_sums.value};
   type.efficiency = efficiency_of(e, products);
   type.source = text("hardware catalogue: ", e.description);
   return type;

@@ -58,9 +58,10 @@ bool joins_devices(const Profile& profile, Transport transport, const Device& a,
                           : joins_places(profile, transport, LinkLevel::wide, a.zone, b.zone);
 }
 
-bool refused_whole(const Profile& profile, Transport transport, const std::vector<Rank>& members) {
+bool refused_whole(const Profile& profile, Transport transport, const std::vector<Rank>& members, bool by_library) {
   return std::ranges::any_of(profile.group_sums, [&](const GroupSum& known) {
-    return known.transport == transport && !known.refusal.empty() && std::ranges::all_of(known.members, [&](const DevicePlace& place) {
+    return known.transport == transport && (by_library || !known.by_library) && !known.refusal.empty() &&
+           std::ranges::all_of(known.members, [&](const DevicePlace& place) {
              return std::ranges::any_of(members, [&](Rank rank) { return place_of(device_of(profile, rank)) == place; });
            });
   });
@@ -73,9 +74,9 @@ std::string_view in_words(Transport transport) {
   return words[static_cast<std::size_t>(transport)];
 }
 
-bool joins(const Profile& profile, Transport transport, const std::vector<Rank>& members) {
+bool joins(const Profile& profile, Transport transport, const std::vector<Rank>& members, bool by_library) {
   if (transport == Transport::host) return true;
-  if (!all_gpus(profile, members) || refused_whole(profile, transport, members)) return false;
+  if (!all_gpus(profile, members) || refused_whole(profile, transport, members, by_library)) return false;
   const auto spots = spots_of(profile, members);
   for (auto one = spots.begin(); one != spots.end(); ++one) {
     const auto& host = one->first->host;

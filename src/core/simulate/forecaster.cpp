@@ -100,14 +100,18 @@ void ProgramForecaster::add_gpus(const program::Program& program, Forecast& fore
   }
 }
 
-/// What NCCL takes of a device's memory counts with what libraries took when it was measured.
+/// What NCCL and MPI take of a device's memory counts with what libraries took when it was measured.
 void ProgramForecaster::add_transports(const program::Program& program, Forecast& forecast) const {
   if (state_->profile.device_links.empty()) return;
   const auto transports = choose_transports(program, state_->cost);
-  const auto connections = nccl_connections(program, transports);
-  for (auto& kind : forecast.kinds)
-    if (const auto* type = cluster::find_type(state_->profile, kind.device_type))
-      kind.memory.runtime_constant += connections[kind.ranks.front().index()] * type->nccl_memory;
+  const auto connections = nccl_connections(program, transports), peers = device_mpi_peers(program, transports);
+  for (auto& kind : forecast.kinds) {
+    const auto* type = cluster::find_type(state_->profile, kind.device_type);
+    if (type == nullptr) continue;
+    const auto first = kind.ranks.front().index();
+    kind.memory.runtime_constant += connections[first] * type->nccl_memory;
+    kind.memory.runtime_constant += peers[first] * type->device_mpi_memory;
+  }
   forecast.transports = uses_of(transports);
 }
 

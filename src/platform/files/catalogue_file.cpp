@@ -47,6 +47,7 @@ constexpr std::array rows{
     Row{"node_device_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_device_rate; }, least_rate, most},
     Row{"node_pair_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_pair_rate; }, least_rate, most},
     Row{"node_share", [](CatalogueEntry& e) -> Figure& { return e.node_share; }, least_share, 1},
+    Row{"switch_sums_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.switch_sums; }, least_rate, most},
     Row{"node_latency_s", [](CatalogueEntry& e) -> Figure& { return e.node_latency; }, 0, longest},
     Row{"network_card_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.network_card_rate; }, least_rate, most},
     Row{"network_cards_per_node", [](CatalogueEntry& e) -> Figure& { return e.network_cards; }, 1, most_in_node},

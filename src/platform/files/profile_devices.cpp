@@ -46,6 +46,8 @@ Node type_object(const cluster::DeviceType& t) {
   if (t.host_memory.count != 0) object.emplace_back("host_memory_bytes", t.host_memory.count);
   if (!t.node_links.bundles.empty()) object.emplace_back("node_links", node_links_object(t.node_links));
   if (t.nccl_memory.count != 0) object.emplace_back("nccl_memory_bytes", t.nccl_memory.count);
+  if (t.device_mpi_memory.count != 0) object.emplace_back("device_mpi_memory_bytes", t.device_mpi_memory.count);
+  if (t.switch_sums.value != 0) object.emplace_back("switch_sums_bytes_per_s", t.switch_sums.value);
   object.emplace_back("source", t.source);
   return object;
 }
@@ -79,9 +81,26 @@ cluster::CopyRate copies_of(const Json& object) {
 }
 
 cluster::DeviceType type_of(const Json& object) {
-  object.expect_keys({"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "peak_fp16_flops_per_s",
-                      "context_bytes", "memory_bandwidth_bytes_per_s", "devices_per_node", "power_watts", "usd_per_hour", "billing_weight",
-                      "efficiency", "copies_to_device", "copies_to_host", "host_memory_bytes", "node_links", "nccl_memory_bytes",
+  object.expect_keys({"name",
+                      "kind",
+                      "memory_bytes",
+                      "peak_fp32_flops_per_s",
+                      "peak_bf16_flops_per_s",
+                      "peak_fp16_flops_per_s",
+                      "context_bytes",
+                      "memory_bandwidth_bytes_per_s",
+                      "devices_per_node",
+                      "power_watts",
+                      "usd_per_hour",
+                      "billing_weight",
+                      "efficiency",
+                      "copies_to_device",
+                      "copies_to_host",
+                      "host_memory_bytes",
+                      "node_links",
+                      "nccl_memory_bytes",
+                      "device_mpi_memory_bytes",
+                      "switch_sums_bytes_per_s",
                       "source"});
   cluster::DeviceType type;
   type.name = object.get_string("name");
@@ -102,6 +121,8 @@ cluster::DeviceType type_of(const Json& object) {
   if (object.has("host_memory_bytes")) type.host_memory = {object.get_int64("host_memory_bytes", 1)};
   if (object.has("node_links")) type.node_links = node_links_of(object.at("node_links"));
   if (object.has("nccl_memory_bytes")) type.nccl_memory = {object.get_int64("nccl_memory_bytes", 0)};
+  if (object.has("device_mpi_memory_bytes")) type.device_mpi_memory = {object.get_int64("device_mpi_memory_bytes", 0)};
+  if (object.has("switch_sums_bytes_per_s")) type.switch_sums = {object.get_double("switch_sums_bytes_per_s", slowest_rate)};
   type.source = get_string_or(object, "source", "");
   return type;
 }

@@ -102,8 +102,12 @@ cluster::DeviceLink device_link_of(const Json& object) {
 
 Node place_object(const cluster::DevicePlace& place) { return Node::Object{{"host", place.host}, {"local_rank", place.local_rank}}; }
 
+enum class Reduction { ordered, nccl };  // as comm.reduction
+constexpr std::array<std::string_view, 2> reductions{"ordered", "nccl"};
+
 Node group_sum_object(const cluster::GroupSum& sum) {
   Node::Object object{{"transport", spelling(transports, sum.transport)}, {"members", array_of(sum.members, place_object)}};
+  if (sum.by_library) object.emplace_back("reduction", spelling(reductions, Reduction::nccl));
   if (!sum.refusal.empty())
     object.emplace_back("refusal", sum.refusal);
   else
@@ -111,7 +115,8 @@ Node group_sum_object(const cluster::GroupSum& sum) {
   return object;
 }
 
-std::vector<cluster::DevicePlace> members_of(const Json& list) {
+std::vector<cluster::DevicePlace> members_of(const Json& list, bool by_library) {
+  const std::size_t least = by_library ? 2 : 3;
   std::vector<cluster::DevicePlace> members;
   for (const Json& place : entries(list)) {
     place.expect_keys({"host", "local_rank"});
@@ -119,15 +124,19 @@ std::vector<cluster::DevicePlace> members_of(const Json& list) {
     if (std::ranges::find(members, member) != members.end()) place.refuse("is a member already; remove one");
     members.push_back(std::move(member));
   }
-  if (members.size() < 3) list.refuse(text("has ", members.size(), " members; expected at least 3: pairs have links"));
+  if (members.size() < least)
+    list.refuse(text("has ", members.size(), " members; expected at least ", least, by_library ? "" : ": pairs have links"));
   return members;
 }
 
 cluster::GroupSum group_sum_of(const Json& object) {
-  object.expect_keys({"transport", "members", "relative_scatter", "pieces", "refusal"});
+  object.expect_keys({"transport", "members", "reduction", "relative_scatter", "pieces", "refusal"});
   cluster::GroupSum sum;
   sum.transport = device_transport_of(object);
-  sum.members = members_of(object.at("members"));
+  sum.by_library = object.has("reduction") && parse_enum<Reduction>(object.at("reduction"), reductions) == Reduction::nccl;
+  if (sum.by_library && sum.transport != cluster::Transport::nccl)
+    object.at("reduction").refuse("is \"nccl\", but the transport is another; expected \"ordered\", or NCCL as transport");
+  sum.members = members_of(object.at("members"), sum.by_library);
   if (object.has("refusal")) {
     sum.refusal = refusal_of(object);
     return sum;

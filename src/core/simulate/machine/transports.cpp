@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "flotilla/simulate/profile_cost.hpp"
 #include "rank_costs.hpp"
@@ -88,6 +89,24 @@ std::vector<int> nccl_connections(const program::Program& program, const Transpo
     ++connections[static_cast<std::size_t>(ends.second)];
   }
   return connections;
+}
+
+std::vector<int> device_mpi_peers(const program::Program& program, const Transports& transports) {
+  std::vector<std::set<int>> peers(program.ranks.size());
+  for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    if (transports.groups[g].chosen != Transport::device_mpi) continue;
+    for (const Rank rank : program.groups[g].members)
+      for (const Rank other : program.groups[g].members)
+        if (other != rank) peers[rank.index()].insert(other.value);
+  }
+  for (const auto& [ends, choice] : transports.pairs) {
+    if (choice.chosen != Transport::device_mpi) continue;
+    peers[static_cast<std::size_t>(ends.first)].insert(ends.second);
+    peers[static_cast<std::size_t>(ends.second)].insert(ends.first);
+  }
+  std::vector<int> counts;
+  for (const auto& of_rank : peers) counts.push_back(static_cast<int>(of_rank.size()));
+  return counts;
 }
 
 TransportUses uses_of(const Transports& transports) {

@@ -13,7 +13,7 @@ struct Ring {
   std::vector<const Route*> inside, between;  ///< distinct; neighbours of one host, of two
   int members = 0, hosts = 0;
   int most_of_a_host = 0, least_of_a_host = 0;
-  int crossings = 1;  ///< neighbours by which the ring comes into one zone by its uplink
+  int crossings = 1;                         ///< neighbours by which the ring comes into one zone by its uplink
   std::optional<Paths::NodeWays> node_ways;  ///< of one host whose devices no switch joins
 
   Seconds slowest(const std::vector<const Route*>& routes, Bytes size, const Flows& flows) const {
@@ -96,6 +96,13 @@ Seconds by_nodes(const Ring& ring, Bytes bytes, const Flows& flows) {
   return inside + static_cast<double>(ring.hosts - 1) * ring.slowest(ring.between, part(share, ring.hosts), at_once);
 }
 
+/// Each member sends what it has once, and its part of the sum to all; as much comes back, the other way round.
+std::optional<Seconds> by_switch(Paths& paths, const program::Group& group, const Ring& ring, Bytes bytes, const Flows& flows) {
+  const BytesPerSecond rate = ring.hosts == 1 ? paths.switch_sums(group.members) : BytesPerSecond{};
+  if (!(rate.value > 0)) return {};
+  return 2.0 * ring.step({0}, flows) + (bytes + part(bytes, ring.members)) / rate;
+}
+
 /// Half of an all-reduce, the faster way.
 Seconds half(const Ring& ring, Bytes bytes, const Flows& flows) {
   const Seconds time = around(ring, bytes, flows);
@@ -112,7 +119,8 @@ Seconds at_most_rate(const Ring& ring, const program::Group& group, Bytes bytes,
 
 Seconds library_all_reduce(Paths& paths, const program::Group& group, Bytes bytes, const Flows& flows) {
   const Ring ring = ring_of(paths, group);
-  const Seconds time = std::min(2.0 * half(ring, bytes, flows), by_trees(ring, bytes, flows));
+  Seconds time = std::min(2.0 * half(ring, bytes, flows), by_trees(ring, bytes, flows));
+  if (const auto switched = by_switch(paths, group, ring, bytes, flows)) time = std::min(time, *switched);
   return std::max(time, at_most_rate(ring, group, bytes, 2));
 }
 

@@ -85,8 +85,7 @@ int Paths::number_of(Route route) {
   };
   const auto same = [&](const Route& other) {
     return other.inside_host == route.inside_host && other.from_device == route.from_device && other.to_device == route.to_device &&
-           other.out == route.out && other.in == route.in && other.fits == route.fits &&
-           same_link(other.link, route.link);
+           other.out == route.out && other.in == route.in && other.fits == route.fits && same_link(other.link, route.link);
   };
   const auto found = std::ranges::find_if(routes_, same);
   if (found != routes_.end()) return static_cast<int>(found - routes_.begin());
@@ -176,6 +175,16 @@ std::optional<Paths::NodeWays> Paths::node_ways(const std::vector<Rank>& members
   const auto [found, fresh] = node_shapes_.try_emplace({first.type, devices});
   if (fresh) found->second = shape_of(type->node_links, devices);
   return NodeWays{found->second, type->node_links.each};
+}
+
+BytesPerSecond Paths::switch_sums(const std::vector<Rank>& members) const {
+  BytesPerSecond least{};
+  for (const Rank rank : members) {
+    const auto* type = cluster::find_type(profile_, device(rank).type);
+    if (type == nullptr || !(type->switch_sums.value > 0) || place(rank).host != place(members.front()).host) return {};
+    if (rank == members.front() || type->switch_sums < least) least = type->switch_sums;
+  }
+  return least;
 }
 
 std::vector<Paths::GroupTopology::Behind> Paths::behind_uplinks(const std::vector<Rank>& members) const {

@@ -51,6 +51,9 @@ class Paths {
     BytesPerSecond each;
   };
   std::optional<NodeWays> node_ways(const std::vector<Rank>& members);
+  /// What a member of a group on one host sends to the switch that adds (DeviceType::switch_sums), the slowest member's; 0: it adds
+  /// nothing.
+  BytesPerSecond switch_sums(const std::vector<Rank>& members) const;
   const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }
 
  private:
