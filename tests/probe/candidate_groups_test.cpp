@@ -7,6 +7,7 @@ namespace {
 using flotilla::Rank;
 using flotilla::cluster::Device;
 using flotilla::probe::candidate_groups;
+using flotilla::probe::candidate_pairs;
 
 using Groups = std::vector<std::vector<Rank>>;
 
@@ -33,6 +34,16 @@ TEST(CandidateGroups, TwoArePairs) {
   std::vector<Device> apart;
   add_hosts(apart, 2, 1, "a");
   EXPECT_EQ(candidate_groups(apart), Groups{});
+}
+
+TEST(CandidatePairs, OneInsideAHostAndOneBetweenTwo) {
+  std::vector<Device> devices;
+  add_hosts(devices, 1, 1, "a");
+  EXPECT_EQ(candidate_pairs(devices), Groups{});
+  devices.clear();
+  add_hosts(devices, 3, 2, "a");
+  add_hosts(devices, 1, 4, "b", "A100");
+  EXPECT_EQ(candidate_pairs(devices), (Groups{ranks({0, 1}), ranks({6, 7}), ranks({0, 2})}));
 }
 
 TEST(CandidateGroups, AHostsOwnOnce) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "flotilla/base/error.hpp"
 #include "flotilla/base/utc.hpp"
 #include "flotilla/cluster/transports.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -34,10 +35,12 @@ constexpr const char* real_library = "NVIDIA's library cannot join stand-ins of 
 void expect_everything_of(const cluster::Profile& profile, const cluster::DeviceType& type) {
   for (int o = 0; o < model::operation_count; ++o) {
     const std::string name{model::to_string(static_cast<model::Operation>(o))};
-    EXPECT_GT(cluster::operation_time(profile, type.name, name, 1, 1, 32, Precision::fp32).value_or(Seconds{}).value, 0) << type.name << name;
+    EXPECT_GT(cluster::operation_time(profile, type.name, name, 1, 1, 32, Precision::fp32).value_or(Seconds{}).value, 0)
+        << type.name << name;
   }
   for (const char* name : {"adamw", "cast", "add", "mlp_backward_input", "head_backward_weights"})
-    EXPECT_TRUE(std::ranges::any_of(profile.operation_times, [&](const auto& t) { return t.device_type == type.name && t.operation == name; }))
+    EXPECT_TRUE(
+        std::ranges::any_of(profile.operation_times, [&](const auto& t) { return t.device_type == type.name && t.operation == name; }))
         << type.name << ' ' << name;
   EXPECT_GT(type.peak_fp32.value, 0);
   EXPECT_GT(type.memory_bandwidth.value, 0);
@@ -85,6 +88,15 @@ TEST(Gpus, AndCpusAreTypesOfOneProfile) {
   }
 }
 
+/// It passed its proof and takes longer for more bytes.
+void expect_rises(const cluster::GroupSum& sum) {
+  EXPECT_EQ(sum.refusal, "");
+  cluster::Link as_link;
+  as_link.pieces = sum.pieces;
+  ASSERT_FALSE(sum.pieces.empty());
+  EXPECT_GT(cluster::transfer_time(as_link, {8 << 20}), cluster::transfer_time(as_link, {8 << 10}));
+}
+
 /// Where there is NCCL (its stand-in): pairs are proved and measured, and its memory.
 TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
   const auto profile = measure(world(), on_gpus());
@@ -93,7 +105,9 @@ TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
     return;
   }
   if (!joins_standins()) GTEST_SKIP() << real_library;
-  EXPECT_TRUE(profile.group_sums.empty()) << "a group of two is a pair";
+  ASSERT_EQ(profile.group_sums.size(), 1u) << "a group of two is a pair, but to NCCL's own sum";
+  EXPECT_TRUE(profile.group_sums.front().by_library && profile.group_sums.front().members.size() == 2);
+  expect_rises(profile.group_sums.front());
   ASSERT_EQ(profile.device_links.size(), 1u);
   const auto& known = profile.device_links.front();
   EXPECT_EQ(known.refusal, "");
@@ -104,6 +118,20 @@ TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
   for (const auto& type : profile.device_types) EXPECT_EQ(type.nccl_memory, Bytes{128 << 10}) << "as the stand-in takes it";
   EXPECT_NE(profile.software.find("NCCL 2."), std::string::npos) << profile.software;
   EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
+}
+
+/// After the proof of the pair (FLOTILLA_STANDIN_NCCL_FAULTS): memory is given back though an operation of NCCL stands on the device.
+TEST(FailingGpusOverNccl, EndTheProbeOnAllRanks) {
+  if (std::getenv("FLOTILLA_STANDIN_NCCL_FAULTS") == nullptr) GTEST_SKIP() << "needs a fault";
+  auto request = on_gpus();
+  request.deadline = Seconds{5};
+  try {
+    measure(world(), request);
+    FAIL() << "measured";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::communication);
+    EXPECT_NE(std::string{error.what()}.find("rank "), std::string::npos) << error.what();
+  }
 }
 
 /// Where MPI takes device memory (FLOTILLA_STANDIN_CUDA_AWARE): pairs are proved, messages compared.
@@ -124,6 +152,22 @@ TEST(GpusOverDeviceMpi, AreMeasuredFromDeviceToDevice) {
   std::erase_if(older.device_links, [](const auto& link) { return link.transport == cluster::Transport::device_mpi; });
   EXPECT_EQ(why_not_fresh(older, discover(world(), request), request, Seconds{3600}, utc_now()),
             "it has no links between GPUs by MPI on device memory");
+}
+
+/// Three GPUs of a host; what MPI takes of a device for each other one (FLOTILLA_STANDIN_MPI_MEMORY).
+TEST(WholeGroupsOverDeviceMpi, AreProvedAndMeasured) {
+  if (!mpi_is("all")) GTEST_SKIP() << "MPI takes no device memory";
+  auto request = on_gpus();
+  request.transport = cluster::Transport::device_mpi;
+  const auto profile = measure(world(), request);
+  ASSERT_EQ(profile.group_sums.size(), 1u) << "MPI has no sum of its own here";
+  const auto& sum = profile.group_sums.front();
+  EXPECT_EQ(sum.transport, cluster::Transport::device_mpi);
+  EXPECT_FALSE(sum.by_library);
+  EXPECT_EQ(sum.members.size(), 3u);
+  expect_rises(sum);
+  for (const auto& type : profile.device_types) EXPECT_EQ(type.device_mpi_memory, Bytes{192 << 10}) << "as the stand-in takes it";
+  EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
 }
 
 /// A library that sends other bytes than stand there (FLOTILLA_STANDIN_MPI_FAULTS).
@@ -149,15 +193,17 @@ TEST(GpusOverDeviceMpi, AreNotWhereOneLibraryTakesNone) {
 TEST(WholeGroupsOverNccl, AreProvedAndMeasured) {
   if (!joins_standins()) GTEST_SKIP() << real_library;
   const auto profile = measure(world(), on_gpus());
-  ASSERT_EQ(profile.group_sums.size(), 1u);
-  const auto& sum = profile.group_sums.front();
-  EXPECT_EQ(sum.refusal, "");
-  ASSERT_EQ(sum.members.size(), 3u);
-  for (std::size_t m = 0; m < sum.members.size(); ++m) EXPECT_EQ(sum.members[m], cluster::place_of(profile.devices[m]));
-  ASSERT_FALSE(sum.pieces.empty());
-  cluster::Link as_link;
-  as_link.pieces = sum.pieces;
-  EXPECT_GT(cluster::transfer_time(as_link, {8 << 20}), cluster::transfer_time(as_link, {8 << 10}));
+  ASSERT_EQ(profile.group_sums.size(), 3u) << "ours; NCCL's own of a pair, and of all";
+  for (const auto& sum : profile.group_sums) {
+    EXPECT_EQ(sum.transport, cluster::Transport::nccl);
+    expect_rises(sum);
+    for (std::size_t m = 0; m < sum.members.size(); ++m) EXPECT_EQ(sum.members[m], cluster::place_of(profile.devices[m]));
+  }
+  EXPECT_EQ(profile.group_sums[0].members.size(), 3u);
+  EXPECT_FALSE(profile.group_sums[0].by_library);
+  EXPECT_EQ(profile.group_sums[1].members.size(), 2u);
+  EXPECT_EQ(profile.group_sums[2].members.size(), 3u);
+  EXPECT_TRUE(profile.group_sums[1].by_library && profile.group_sums[2].by_library);
   EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
 }
 
@@ -165,8 +211,10 @@ TEST(WholeGroupsOverNccl, AreProvedAndMeasured) {
 TEST(WholeGroupsOverNccl, ThatFailTheirProofAreRefused) {
   if (!joins_standins()) GTEST_SKIP() << real_library;
   const auto profile = measure(world(), on_gpus());
-  ASSERT_EQ(profile.group_sums.size(), 1u);
+  ASSERT_EQ(profile.group_sums.size(), 3u);
   const std::vector<Rank> three{Rank{0}, Rank{1}, Rank{2}};
+  EXPECT_NE(profile.group_sums.back().refusal.find("rank "), std::string::npos) << "NCCL's own sum is wrong, too";
+  EXPECT_NE(profile.group_sums.front().refusal.find(" (GPU "), std::string::npos) << profile.group_sums.front().refusal;
   EXPECT_NE(profile.group_sums.front().refusal.find("rank "), std::string::npos) << profile.group_sums.front().refusal;
   EXPECT_FALSE(cluster::joins(profile, cluster::Transport::nccl, three));
   EXPECT_TRUE(cluster::joins(profile, cluster::Transport::nccl, {Rank{0}, Rank{1}}));

@@ -68,10 +68,18 @@ TEST(Table, NamesGroupsOfGpusAndThoseThatFailed) {
   Profile profile;
   const std::vector<flotilla::cluster::DevicePlace> members{{"n1", 0}, {"n1", 1}, {"n2", 0}};
   profile.group_sums = {{Transport::nccl, members, {{Bytes{0}, Seconds{1e-3}, {1e10}}}, 0.02, ""},
-                        {Transport::nccl, members, {}, 0, "rank 2 on n2: wrong sum"}};
+                        {Transport::nccl, members, {}, 0, "rank 2 on n2: wrong sum"},
+                        {Transport::device_mpi, members, {{Bytes{0}, Seconds{2e-3}, {1e10}}}, 0.02, ""},
+                        {Transport::nccl, members, {{Bytes{0}, Seconds{4e-3}, {1e10}}}, 0.02, "", true},
+                        {Transport::nccl, members, {}, 0, "rank 0 on n1: wrong sum", true}};
   const auto text = flotilla::probe::table(profile, flotilla::model::built_in("gpt2-tiny"));
   EXPECT_NE(text.find("All-reduces over groups of GPUs by NCCL"), std::string::npos) << text;
   EXPECT_NE(text.find("n1 x 2, n2 x 1  1.01 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("All-reduces over groups of GPUs by MPI on device memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("n1 x 2, n2 x 1  2.01 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("NCCL's own all-reduces over groups of GPUs"), std::string::npos) << text;
+  EXPECT_NE(text.find("n1 x 2, n2 x 1  4.01 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("NCCL's own all-reduce over the GPUs of n1 x 2, n2 x 1: rank 0 on n1: wrong sum\n"), std::string::npos) << text;
   EXPECT_NE(text.find("NCCL does not join the GPUs of n1 x 2, n2 x 1 as a group: rank 2 on n2: wrong sum\n"), std::string::npos) << text;
 }
 

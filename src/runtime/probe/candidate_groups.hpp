@@ -12,5 +12,8 @@ namespace flotilla::probe {
 ///   all        all of them, if that is another group still: what shares network cards, too
 /// At most so many of a kind; ranks ascending. `on_gpus`: the devices of ranks with a GPU.
 std::vector<std::vector<Rank>> candidate_groups(const std::vector<cluster::Device>& on_gpus);
+/// Pairs whose sums by a library stand for those of others: two GPUs of a host, and the first ones of two hosts of a zone, no more of a
+/// kind than above.
+std::vector<std::vector<Rank>> candidate_pairs(const std::vector<cluster::Device>& on_gpus);
 
 }  // namespace flotilla::probe

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
-#include "device_rounds.hpp"
 #include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/device_groups.hpp"
 #include "flotilla/compute/kernel_image.hpp"
+#include "group_rounds.hpp"
 #include "links.hpp"
 #include "pairs.hpp"
 #include "ping_pong.hpp"
@@ -23,12 +24,13 @@ class DevicePair {
   DevicePair(comm::DeviceGroup& group, comm::Group& over_mpi, const gpu::Device& device, Seconds deadline)
       : group_{group},
         rounds_{group, over_mpi, device, deadline},
+        deadline_{deadline},
         largest_{message_sizes().back()},
         memory_{device.make_arena(3 * largest_)} {
     rounds_.stream().fill(memory_.data(), 3 * largest_, 0);
   }
 
-  LinkSamples measure(Seconds budget) {
+  LinkSamples measure(Seconds budget) try {
     constexpr double half = 0.5;
     const auto sizes = message_sizes();
     const Seconds end = now() + budget, slice = budget / static_cast<double>(2 * sizes.size());
@@ -41,6 +43,9 @@ class DevicePair {
           size, slice, half, [&] { sum(size); }, samples.sums);
     }
     return samples;
+  } catch (const Error&) {
+    give_up_exchanges(memory_, deadline_);
+    throw;
   }
 
  private:
@@ -58,7 +63,8 @@ class DevicePair {
   }
 
   comm::DeviceGroup& group_;
-  DeviceRounds rounds_;
+  EnqueuedRounds rounds_;
+  const Seconds deadline_;
   const Bytes largest_;
   gpu::Arena memory_;
 };
@@ -145,8 +151,8 @@ class DeviceLinkMeasurement {
 
 class DeviceMemoryLinkMeasurement {
  public:
-  DeviceMemoryLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
-                              Seconds budget, Seconds deadline)
+  DeviceMemoryLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
+                              Seconds deadline)
       : world_{world},
         gpu_{gpu},
         pairs_{pairs(on_gpus)},
@@ -154,7 +160,8 @@ class DeviceMemoryLinkMeasurement {
         deadline_{deadline},
         over_hosts_{comm::connect(world, groups(pairs_))} {}
 
-  std::vector<cluster::DeviceLink> run() {
+  DeviceLinks run() {
+    const Bytes before = gpu_ == nullptr ? Bytes{} : gpu_->free_memory();
     std::vector<std::string> refusals;
     groups_ = comm::form_device_memory_groups(world_, groups(pairs_), over_hosts_, std::vector<bool>(pairs_.size(), true), gpu_,
                                               ordered_sum_on(gpu_), deadline_, &refusals);
@@ -163,13 +170,20 @@ class DeviceMemoryLinkMeasurement {
       if (groups_[p]) outcome = comm::outcome_of("measuring a link between GPUs by MPI", [&] { exchange(p); });
     everybody_well(outcome);
     comm::agree(world_, outcome, deadline_);
-    return shared_device_links(world_, cluster::Transport::device_mpi, pairs_, refusals, samples_, deadline_);
+    return {shared_device_links(world_, cluster::Transport::device_mpi, pairs_, refusals, samples_, deadline_), of_each_peer(before)};
   }
 
  private:
   bool everybody_well(const comm::Outcome& mine) {
     const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
     return std::ranges::all_of(answers, &Answer::well);
+  }
+
+  /// What MPI has taken of this device since, for each GPU that it met.
+  Bytes of_each_peer(Bytes before) const {
+    const auto met = std::ranges::count_if(groups_, [](const auto& group) { return group != nullptr; });
+    if (met == 0) return {};
+    return {std::max<std::int64_t>(0, (before - gpu_->free_memory()).count) / met};
   }
 
   void exchange(std::size_t p) {
@@ -199,8 +213,8 @@ std::vector<Rank> ranks_to_measure(const ProbeRequest& request, const Discovery&
   return request.transport.value_or(transport) == transport && have.size() > 1 ? have : std::vector<Rank>{};
 }
 
-std::vector<cluster::DeviceLink> measure_device_memory_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus,
-                                                             const gpu::Device* gpu, Seconds budget, Seconds deadline) {
+DeviceLinks measure_device_memory_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
+                                        Seconds budget, Seconds deadline) {
   if (on_gpus.size() < 2) return {};
   return DeviceMemoryLinkMeasurement{world, on_gpus, gpu, budget, deadline}.run();
 }

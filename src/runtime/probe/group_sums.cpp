@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "candidate_groups.hpp"
-#include "device_rounds.hpp"
+#include "comm_worker.hpp"
 #include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/device_groups.hpp"
 #include "flotilla/compute/kernel_image.hpp"
+#include "flotilla/program/hierarchical_all_reduce.hpp"
 #include "flotilla/program/placement.hpp"
+#include "group_rounds.hpp"
 #include "links.hpp"
 #include "ping_pong.hpp"
 #include "timed_all_gather.hpp"
@@ -19,110 +23,211 @@ namespace {
 
 constexpr std::array<Bytes, 4> sizes{Bytes{8 << 10}, Bytes{128 << 10}, Bytes{1 << 20}, Bytes{8 << 20}};
 constexpr Bytes always_measured{128 << 10};  // whatever it takes
+constexpr auto summed_type = comm::ElementType::fp32;
 
-/// As a plan would form it: hosts and zones sum inside first.
-program::Group group_of(const std::vector<Rank>& members, const program::Placement& placement) {
-  program::Group group{program::Group::Kind::data, members};
-  group.subgroups = program::subgroups_of({members}, placement);
-  return group;
-}
+using cluster::Transport;
+using Algorithm = program::Group::Algorithm;
+using Samples = std::vector<cluster::LinkSample>;
 
-std::vector<program::Group> groups_of(const std::vector<std::vector<Rank>>& candidates, const std::vector<cluster::Device>& devices) {
+/// As a plan would form them: hosts and zones sum inside first, or a library in its own way.
+std::vector<program::Group> groups_of(const std::vector<std::vector<Rank>>& candidates, const std::vector<cluster::Device>& devices,
+                                      Algorithm algorithm) {
   const auto placement = program::placement_of(devices);
   std::vector<program::Group> groups;
-  for (const auto& members : candidates) groups.push_back(group_of(members, placement));
+  for (const auto& members : candidates) {
+    groups.push_back({program::Group::Kind::data, members, algorithm});
+    groups.back().subgroups = program::subgroups_of({members}, placement);
+  }
   return groups;
 }
 
-std::vector<cluster::LinkSample> time_sums(comm::DeviceGroup& group, comm::Group& over_mpi, const gpu::Device& device, Seconds budget,
-                                           Seconds deadline) {
+/// What is to be summed, and room for what comes.
+class SumMemory {
+ public:
+  SumMemory(const gpu::Device& device, const program::Group& group, int index)
+      : staging_size_{group.subgroups.empty() ? comm::all_reduce_staging(sizes.back(), summed_type, static_cast<int>(group.members.size()))
+                                              : program::sum_staging(group, index, sizes.back(), comm::element_size(summed_type))},
+        arena_{device.make_arena(sizes.back() + staging_size_)} {}
+
+  gpu::DevicePointer data() const { return arena_.data(); }
+  gpu::DevicePointer staging() const { return arena_.data() + sizes.back().count; }
+  Bytes staging_size() const { return staging_size_; }
+  const gpu::Arena& arena() const { return arena_; }
+  /// A device's memory is not zero; the sum of zeros stays in range.
+  void clear(gpu::Stream& stream) const { stream.fill(arena_.data(), arena_.size(), 0); }
+
+ private:
+  Bytes staging_size_;
+  gpu::Arena arena_;
+};
+
+Samples time_sums(GroupRounds& rounds, Seconds budget, const std::function<void(Bytes)>& sum) {
   constexpr double whole = 1;
-  DeviceRounds rounds{group, over_mpi, device, deadline};
-  const auto memory = device.make_arena(3 * sizes.back());
-  rounds.stream().fill(memory.data(), 3 * sizes.back(), 0);
   const Seconds end = now() + budget;
-  std::vector<cluster::LinkSample> samples;
+  Samples samples;
   for (const Bytes size : sizes) {
     if (size > always_measured && !rounds.before(end)) break;
-    const auto sum = [&] {
-      group.all_reduce(memory.data(), comm::ElementType::fp32, size, memory.data() + sizes.back().count, rounds.stream());
-    };
-    rounds.sample(size, budget / static_cast<double>(sizes.size()), whole, sum, samples);
+    rounds.sample(
+        size, budget / static_cast<double>(sizes.size()), whole, [&] { sum(size); }, samples);
   }
   return samples;
 }
 
-class GroupSumMeasurement {
+/// The groups of some candidates that this rank is in, over one transport, proved.
+class CandidateSums {
  public:
-  GroupSumMeasurement(const comm::World& world, std::vector<std::vector<Rank>> candidates, const std::vector<cluster::Device>& devices,
-                      const gpu::Device* gpu, Seconds budget, Seconds deadline)
-      : world_{world},
-        gpu_{gpu},
-        candidates_{std::move(candidates)},
-        devices_{devices},
-        budget_{budget / static_cast<double>(candidates_.size())},
-        deadline_{deadline},
-        groups_{comm::connect(world, groups_of(candidates_, devices))} {}
+  virtual ~CandidateSums() = default;
+  virtual bool joined(std::size_t candidate) const = 0;
+  virtual Samples time(std::size_t candidate, Seconds budget) = 0;
+  const std::string& refusal(std::size_t candidate) const { return refusals_[candidate]; }
 
-  std::vector<cluster::GroupSum> run() {
-    const auto ordered_sum = gpu_ == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu_, compute::kernel_image(gpu_->facts()));
-    connected_ =
-        comm::form_device_groups(world_, groups_, std::vector<bool>(candidates_.size(), true), gpu_, ordered_sum, deadline_, &refusals_);
-    std::vector<std::vector<cluster::LinkSample>> samples(candidates_.size());
-    comm::Outcome outcome;
-    for (std::size_t c = 0; c < candidates_.size() && everybody_well(outcome); ++c)
-      if (connected_[c])
-        outcome = comm::outcome_of("measuring a group of GPUs",
-                                   [&] { samples[c] = time_sums(*connected_[c], *groups_[c], *gpu_, budget_, deadline_); });
-    everybody_well(outcome);
-    comm::agree(world_, outcome, deadline_);
-    for (const auto& group : connected_)
+ protected:
+  std::vector<std::string> refusals_;  ///< by candidate: of this rank's
+};
+
+comm::OrderedSum ordered_sum_of(const gpu::Device* gpu) {
+  return gpu == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu, compute::kernel_image(gpu->facts()));
+}
+
+class SumsOverNccl final : public CandidateSums {
+ public:
+  SumsOverNccl(const comm::World& world, const std::vector<program::Group>& groups, const gpu::Device* gpu, Seconds deadline)
+      : gpu_{gpu},
+        deadline_{deadline},
+        over_hosts_{comm::connect(world, groups)},
+        groups_{comm::form_device_groups(world, over_hosts_, std::vector<bool>(groups.size(), true), gpu, ordered_sum_of(gpu), deadline,
+                                         &refusals_)} {}
+  SumsOverNccl(const SumsOverNccl&) = delete;
+  SumsOverNccl& operator=(const SumsOverNccl&) = delete;
+
+  bool joined(std::size_t candidate) const override { return groups_[candidate] != nullptr; }
+  Samples time(std::size_t candidate, Seconds budget) override {
+    auto& group = *groups_[candidate];
+    const SumMemory memory{*gpu_, group.value(), group.index()};
+    EnqueuedRounds rounds{group, *over_hosts_[candidate], *gpu_, deadline_};
+    memory.clear(rounds.stream());
+    try {
+      return time_sums(rounds, budget,
+                       [&](Bytes size) { group.all_reduce(memory.data(), summed_type, size, memory.staging(), rounds.stream()); });
+    } catch (const Error&) {
+      give_up_exchanges(memory.arena(), deadline_);
+      throw;
+    }
+  }
+  /// Everybody has measured.
+  void leave() {
+    for (const auto& group : groups_)
       if (group) group->communicator().leave();
-    std::vector<cluster::GroupSum> sums;
-    for (std::size_t c = 0; c < candidates_.size(); ++c) sums.push_back(shared_sum(c, samples[c]));
-    return sums;
   }
 
  private:
-  /// Groups take turns here. False on every rank as soon as one has failed.
-  bool everybody_well(const comm::Outcome& mine) {
-    const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
-    return std::ranges::all_of(answers, &Answer::well);
-  }
-
-  /// What its first member knows of a candidate, to all ranks.
-  cluster::GroupSum shared_sum(std::size_t c, const std::vector<cluster::LinkSample>& samples) const {
-    const Rank first = candidates_[c].front();
-    const bool mine = first == world_.rank();
-    cluster::GroupSum sum;
-    for (const Rank rank : candidates_[c]) sum.members.push_back(cluster::place_of(devices_[rank.index()]));
-    sum.refusal = mpi::broadcast_string(world_.control(), mine ? refusals_[c] : "", first.value, deadline_);
-    if (!sum.refusal.empty()) return sum;
-    const auto measured = shared(world_, first, mine ? &samples : nullptr, deadline_);
-    cluster::Link fit;
-    fit.pieces = sum.pieces = cluster::fit_pieces(means(measured));
-    sum.relative_scatter = scatter_about(fit, measured);
-    return sum;
-  }
-
-  const comm::World& world_;
   const gpu::Device* gpu_;
-  const std::vector<std::vector<Rank>> candidates_;
-  const std::vector<cluster::Device>& devices_;  ///< by rank
-  const Seconds budget_, deadline_;
-  comm::Groups groups_;  ///< by candidate, over MPI
-  comm::DeviceGroups connected_;
-  std::vector<std::string> refusals_;
+  const Seconds deadline_;
+  const comm::Groups over_hosts_;
+  const comm::DeviceGroups groups_;
 };
+
+class SumsOverDeviceMemory final : public CandidateSums {
+ public:
+  SumsOverDeviceMemory(const comm::World& world, const std::vector<program::Group>& groups, const gpu::Device* gpu, Seconds deadline)
+      : gpu_{gpu},
+        deadline_{deadline},
+        over_hosts_{comm::connect(world, groups)},
+        groups_{comm::form_device_memory_groups(world, groups, over_hosts_, std::vector<bool>(groups.size(), true), gpu,
+                                                ordered_sum_of(gpu), deadline, &refusals_)} {}
+
+  bool joined(std::size_t candidate) const override { return groups_[candidate] != nullptr; }
+  Samples time(std::size_t candidate, Seconds budget) override {
+    auto& group = *groups_[candidate];
+    const SumMemory memory{*gpu_, group.value(), group.index()};
+    auto stream = gpu_->make_stream();
+    memory.clear(stream);
+    stream.wait(deadline_);
+    const auto operation =
+        group.make_all_reduce(memory.data().address, summed_type, sizes.back(), memory.staging().address, memory.staging_size());
+    CommWorker comm_worker{deadline_};
+    CompletedRounds rounds{*over_hosts_[candidate], deadline_};
+    return time_sums(rounds, budget, [&](Bytes size) {
+      const CommTask task{operation.get(), size};
+      comm_worker.run({&task, 1});
+    });
+  }
+
+ private:
+  const gpu::Device* gpu_;
+  const Seconds deadline_;
+  const comm::Groups over_hosts_;
+  const comm::Groups groups_;
+};
+
+/// What its first member knows of a candidate, to all ranks.
+cluster::GroupSum shared_sum(const comm::World& world, const std::vector<Rank>& candidate, const std::vector<cluster::Device>& devices,
+                             const std::string& refusal, const Samples& samples, Seconds deadline) {
+  const Rank first = candidate.front();
+  const bool mine = first == world.rank();
+  cluster::GroupSum sum;
+  for (const Rank rank : candidate) sum.members.push_back(cluster::place_of(devices[rank.index()]));
+  sum.refusal = mpi::broadcast_string(world.control(), mine ? refusal : "", first.value, deadline);
+  if (!sum.refusal.empty()) return sum;
+  const auto measured = shared(world, first, mine ? &samples : nullptr, deadline);
+  cluster::Link fit;
+  fit.pieces = sum.pieces = cluster::fit_pieces(means(measured));
+  sum.relative_scatter = scatter_about(fit, measured);
+  return sum;
+}
+
+/// The candidates take turns. -> by candidate, the times of this rank's.
+std::vector<Samples> time_all(const comm::World& world, CandidateSums& sums, std::size_t candidates, Seconds budget, Seconds deadline) {
+  const Seconds each = budget / static_cast<double>(candidates);
+  const auto everybody_well = [&](const comm::Outcome& mine) {  // false on every rank as soon as one has failed
+    const auto answers = timed_all_gather(world, mine, 0, 2 * deadline + 10 * each, deadline);
+    return std::ranges::all_of(answers, &Answer::well);
+  };
+  std::vector<Samples> samples(candidates);
+  comm::Outcome outcome;
+  for (std::size_t c = 0; c < candidates && everybody_well(outcome); ++c)
+    if (sums.joined(c)) outcome = comm::outcome_of("measuring a group of GPUs", [&] { samples[c] = sums.time(c, each); });
+  everybody_well(outcome);
+  comm::agree(world, outcome, deadline);
+  return samples;
+}
 
 }  // namespace
 
-std::vector<cluster::GroupSum> measure_group_sums(const comm::World& world, const std::vector<cluster::Device>& devices,
-                                                  const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
-                                                  Seconds deadline) {
-  auto candidates = candidate_groups(on_gpus);
+std::vector<cluster::GroupSum> measure_group_sums(const comm::World& world, Transport transport,
+                                                  const std::vector<cluster::Device>& devices, const std::vector<cluster::Device>& on_gpus,
+                                                  const gpu::Device* gpu, Seconds budget, Seconds deadline) {
+  const auto whole = candidate_groups(on_gpus), pairs = transport == Transport::nccl ? candidate_pairs(on_gpus) : decltype(whole){};
+  auto candidates = whole;
+  auto groups = groups_of(whole, devices, Algorithm::direct);
+  if (transport == Transport::nccl)
+    for (const auto& more : {pairs, whole}) {
+      candidates.insert(candidates.end(), more.begin(), more.end());
+      const auto by_library = groups_of(more, devices, Algorithm::library_all_reduce);
+      groups.insert(groups.end(), by_library.begin(), by_library.end());
+    }
   if (candidates.empty()) return {};
-  return GroupSumMeasurement{world, std::move(candidates), devices, gpu, budget, deadline}.run();
+  std::vector<Samples> samples;
+  std::vector<std::string> refusals;
+  const auto measure = [&](auto& sums) {
+    samples = time_all(world, sums, candidates.size(), budget, deadline);
+    for (std::size_t c = 0; c < candidates.size(); ++c) refusals.push_back(sums.refusal(c));
+  };
+  if (transport == Transport::nccl) {
+    SumsOverNccl sums{world, groups, gpu, deadline};
+    measure(sums);
+    sums.leave();
+  } else {
+    SumsOverDeviceMemory sums{world, groups, gpu, deadline};
+    measure(sums);
+  }
+  std::vector<cluster::GroupSum> known;
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    known.push_back(shared_sum(world, candidates[c], devices, refusals[c], samples[c], deadline));
+    known.back().transport = transport;
+    known.back().by_library = groups[c].algorithm == Algorithm::library_all_reduce;
+  }
+  return known;
 }
 
 }  // namespace flotilla::probe

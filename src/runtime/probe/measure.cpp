@@ -51,7 +51,7 @@ std::vector<cluster::Device> gpus_over(const ProbeRequest& request, const Discov
 }
 
 struct BetweenGpus {
-  DeviceLinks pairs;
+  DeviceLinks over_nccl, over_device_mpi;
   std::vector<cluster::GroupSum> groups;
 };
 
@@ -60,24 +60,29 @@ std::optional<gpu::Device> gpu_among(const comm::World& world, const ProbeReques
   return gpu::Device::open(request.device.ordinal);
 }
 
-/// Equal parts of the budget for pairs over NCCL, whole groups over NCCL, and pairs over MPI on device memory.
+/// Equal parts of the budget for pairs and whole groups over each transport; NCCL's groups sum in two ways.
 BetweenGpus between_gpus(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
   const auto over_nccl = gpus_over(request, here, cluster::Transport::nccl);
   const auto over_mpi = gpus_over(request, here, cluster::Transport::device_mpi);
-  const Seconds part = budget / std::max(1, (over_nccl.empty() ? 0 : 2) + (over_mpi.empty() ? 0 : 1));
+  const Seconds part = budget / std::max(1, (over_nccl.empty() ? 0 : 3) + (over_mpi.empty() ? 0 : 2));
   BetweenGpus between;
+  const auto add_groups = [&](cluster::Transport transport, const auto& gpus, const gpu::Device* mine, Seconds its_part) {
+    const auto sums = measure_group_sums(world, transport, here.devices, gpus, mine, its_part, request.deadline);
+    between.groups.insert(between.groups.end(), sums.begin(), sums.end());
+  };
   if (!over_nccl.empty()) {
     report_progress(request, "links between GPUs");
     const auto gpu = gpu_among(world, request, over_nccl);
     const auto* const mine = gpu ? &*gpu : nullptr;
-    between.pairs = measure_device_links(world, over_nccl, mine, part, request.deadline);
-    between.groups = measure_group_sums(world, here.devices, over_nccl, mine, part, request.deadline);
+    between.over_nccl = measure_device_links(world, over_nccl, mine, part, request.deadline);
+    add_groups(cluster::Transport::nccl, over_nccl, mine, 2.0 * part);
   }
   if (!over_mpi.empty()) {
     report_progress(request, "links between GPUs by MPI");
     const auto gpu = gpu_among(world, request, over_mpi);
-    const auto links = measure_device_memory_links(world, over_mpi, gpu ? &*gpu : nullptr, part, request.deadline);
-    between.pairs.links.insert(between.pairs.links.end(), links.begin(), links.end());
+    const auto* const mine = gpu ? &*gpu : nullptr;
+    between.over_device_mpi = measure_device_memory_links(world, over_mpi, mine, part, request.deadline);
+    add_groups(cluster::Transport::device_mpi, over_mpi, mine, part);
   }
   return between;
 }
@@ -119,7 +124,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part - device_part), request.deadline);
   const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
   const auto device_exchanges = between_gpus(world, request, here, request.budget * device_part);
-  mine.rates.nccl_bytes = static_cast<double>(device_exchanges.pairs.memory.count);
+  mine.rates.nccl_bytes = static_cast<double>(device_exchanges.over_nccl.memory.count);
+  mine.rates.device_mpi_bytes = static_cast<double>(device_exchanges.over_device_mpi.memory.count);
   const auto all = everybodys(world, mine, request.deadline);
   cluster::Profile profile = merge(request, here, all);
   profile.model_fingerprint = here.model_fingerprint;
@@ -127,7 +133,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   profile.measured_at = utc_now();
   profile.links = links;
   profile.uplinks = uplinks;
-  profile.device_links = device_exchanges.pairs.links;
+  for (const auto* known : {&device_exchanges.over_nccl, &device_exchanges.over_device_mpi})
+    profile.device_links.insert(profile.device_links.end(), known->links.begin(), known->links.end());
   profile.group_sums = device_exchanges.groups;
   return rank_0s(world, profile, request.deadline);
 }

@@ -19,6 +19,7 @@ void for_numbers(M& m, ShapeSample shape_sample) {
   shape_sample(m.rates.memory_bandwidth.value);
   shape_sample(m.rates.context_bytes);
   shape_sample(m.rates.nccl_bytes);
+  shape_sample(m.rates.device_mpi_bytes);
   for (auto* copies : {&m.rates.to_device, &m.rates.to_host}) {
     shape_sample(copies->latency.value);
     shape_sample(copies->bandwidth.value);
@@ -87,6 +88,7 @@ class TypeMerge {
     type_.to_host = copies([](const Measured& m) -> const auto& { return m.rates.to_host; });
     type_.context = most([](const Measured& m) { return m.rates.context_bytes; });
     type_.nccl_memory = most([](const Measured& m) { return m.rates.nccl_bytes; });
+    type_.device_mpi_memory = most([](const Measured& m) { return m.rates.device_mpi_bytes; });
   }
 
   Bytes most(const Number& bytes) const {

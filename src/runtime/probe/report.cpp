@@ -116,10 +116,10 @@ std::string hosts_of(const cluster::GroupSum& sum) {
   return all;
 }
 
-std::vector<Row> group_sum_rows(const cluster::Profile& profile) {
+std::vector<Row> group_sum_rows(const cluster::Profile& profile, cluster::Transport transport, bool by_library) {
   std::vector<Row> rows{{"members", "64 KiB", "1 MiB", "8 MiB", "variability"}};
   for (const auto& sum : profile.group_sums) {
-    if (!sum.refusal.empty()) continue;
+    if (sum.transport != transport || sum.by_library != by_library || !sum.refusal.empty()) continue;
     cluster::Link fit;
     fit.pieces = sum.pieces;
     Row row{hosts_of(sum)};
@@ -135,10 +135,14 @@ std::string refusals(const cluster::Profile& profile) {
   std::string lines;
   for (const auto& known : profile.device_links)
     if (!known.refusal.empty())
-      lines += text(cluster::in_words(known.transport), " does not join the GPUs of ", known.link.from, known.link.from == known.link.to ? "" : " and " + known.link.to,
-                    ": ", known.refusal, "\n");
+      lines += text(cluster::in_words(known.transport), " does not join the GPUs of ", known.link.from,
+                    known.link.from == known.link.to ? "" : " and " + known.link.to, ": ", known.refusal, "\n");
   for (const auto& sum : profile.group_sums)
-    if (!sum.refusal.empty()) lines += text("NCCL does not join the GPUs of ", hosts_of(sum), " as a group: ", sum.refusal, "\n");
+    if (!sum.refusal.empty())
+      lines +=
+          sum.by_library
+              ? text(cluster::in_words(sum.transport), "'s own all-reduce over the GPUs of ", hosts_of(sum), ": ", sum.refusal, "\n")
+              : text(cluster::in_words(sum.transport), " does not join the GPUs of ", hosts_of(sum), " as a group: ", sum.refusal, "\n");
   return lines.empty() ? lines : lines + "\n";
 }
 
@@ -198,14 +202,18 @@ std::string in_lines(const std::string& list) {
 
 std::string table(const cluster::Profile& profile, const model::Config& model) {
   std::ostringstream out;
-  out << "measured " << profile.measured_at << " with\n" << in_lines(profile.software) << "for\n" << in_lines(profile.model_fingerprint) << '\n';
+  out << "measured " << profile.measured_at << " with\n"
+      << in_lines(profile.software) << "for\n"
+      << in_lines(profile.model_fingerprint) << '\n';
   print(out, "Device types", type_rows(profile));
   print(out, "Copies (pinned memory of the host)", copy_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
   for (const auto transport : cluster::device_transports)
     print(out, text("Links between GPUs by ", cluster::in_words(transport), " (one way)"), device_link_rows(profile, transport));
-  print(out, "All-reduces over groups of GPUs by NCCL", group_sum_rows(profile));
+  for (const auto transport : cluster::device_transports)
+    print(out, text("All-reduces over groups of GPUs by ", cluster::in_words(transport)), group_sum_rows(profile, transport, false));
+  print(out, "NCCL's own all-reduces over groups of GPUs", group_sum_rows(profile, cluster::Transport::nccl, true));
   out << refusals(profile);
   print(out, "Uplinks (each way; shared by the hosts of a zone towards other zones)", uplink_rows(profile));
   for (const auto& type : profile.device_types) {

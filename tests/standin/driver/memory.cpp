@@ -75,6 +75,14 @@ extern "C" __attribute__((visibility("default"))) void flotilla_standin_memory(i
   *total = capacity();
 }
 /// For stand-ins of libraries that work on device memory.
+/// Takes so much, for good, of the device on which an address stands: 0 where it is no device's.
+extern "C" __attribute__((visibility("default"))) int flotilla_standin_keep(const void* p, std::size_t size) {
+  if (!is_device(p)) return 0;
+  Memory& m = memory();
+  const std::lock_guard lock{m.mutex};
+  m.used[(static_cast<const char*>(p) - m.forbidden) / static_cast<std::ptrdiff_t>(per_device)] += rounded(size, granule);
+  return 1;
+}
 extern "C" __attribute__((visibility("default"))) int flotilla_standin_is_device(const void* p) { return is_device(p) ? 1 : 0; }
 extern "C" __attribute__((visibility("default"))) int flotilla_standin_host_may_follow() { return memory().readable ? 1 : 0; }
 extern "C" __attribute__((visibility("default"))) void* flotilla_standin_host_view(const void* p) { return host_view(p); }
@@ -100,7 +108,8 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return success;
 }
 
-/// No address is handed out twice, so what is used after it was freed shows; but from the beginning, once half of them were and all are free.
+/// No address is handed out twice, so what is used after it was freed shows; but from the beginning, once half of them were and all are
+/// free.
 Result cuMemAlloc_v2(Address* address, std::size_t size) {
   const int device = current_device();
   if (device < 0) return invalid_context;

@@ -5,6 +5,7 @@
 //   FLOTILLA_STANDIN_CUDA_AWARE   the ranks: "all" or "0,2" (tests/standin/driver); the others say that they take no device memory
 //   FLOTILLA_STANDIN_MPI_FAULTS   "wrong@3:1": from its third message from device memory on, rank 1 sends other bytes than stand there.
 //                                 "hang@3:1": they never leave
+//   FLOTILLA_STANDIN_MPI_MEMORY   bytes that the library takes of a device for each rank to which it sends from there, and never gives back
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,17 @@ Fault my_fault() {
   return given && rank == std::atoi(me) ? Fault{kind, from} : Fault{};
 }
 
+/// What such libraries hold for each peer: staging buffers, mapped memory. Peers count as their communicator numbers them.
+void take_memory(const void* data, int peer) {
+  static const char* const words = std::getenv("FLOTILLA_STANDIN_MPI_MEMORY");
+  if (words == nullptr) return;
+  static std::mutex mutex;
+  static std::set<int> known;
+  const std::lock_guard lock{mutex};
+  static const auto keep = driver<int (*)(const void*, std::size_t)>("flotilla_standin_keep");
+  if (known.insert(peer).second) keep(data, std::strtoull(words, nullptr, 10));
+}
+
 /// A message's other bytes, which stay to the end: nobody tells when it has left.
 const void* spoiled(const void* data, int count, MPI_Datatype type) {
   static std::mutex mutex;
@@ -71,8 +84,9 @@ extern "C" __attribute__((visibility("default"))) int MPI_Isend(const void* data
                                                                 MPI_Comm all, MPI_Request* request) {
   static const Fault fault = my_fault();
   static std::atomic<int> messages{0};
-  if (fault.from == 0 || count == 0 || !on_device(data) || ++messages < fault.from)
-    return PMPI_Isend(data, count, type, peer, tag, all, request);
+  const bool from_device = count > 0 && on_device(data);
+  if (from_device) take_memory(data, peer);
+  if (fault.from == 0 || !from_device || ++messages < fault.from) return PMPI_Isend(data, count, type, peer, tag, all, request);
   if (fault.kind == "wrong") return PMPI_Isend(spoiled(data, count, type), count, type, peer, tag, all, request);
   int me = 0;
   PMPI_Comm_rank(all, &me);
