@@ -103,6 +103,27 @@ TEST(Doctor, EveryRankHasAGpuOfItsOwn) {
   EXPECT_NE(shared.mend.find("--gpus-per-task=1"), std::string::npos);
 }
 
+TEST(Doctor, SaysHowGpusCanExchange) {
+  using cluster::Transport;
+  auto both = with_gpus("n1", {"GPU-1"}), without_mpi = with_gpus("n2", {"GPU-2"}), neither = with_gpus("n3", {"GPU-3"});
+  without_mpi.why_no_device_mpi = neither.why_no_device_mpi = "Open MPI 4.1.4 takes no device memory, by its own word";
+  neither.why_no_nccl = "libnccl.so.2 cannot be opened";
+  EXPECT_FALSE(judge_transports({rank("n0")}, std::nullopt)) << "no GPUs";
+  EXPECT_EQ(judge_transports({both, both, rank("n0")}, std::nullopt)->finding,
+            "NCCL, MPI on device memory, the hosts' memory between GPUs");
+  EXPECT_EQ(judge_transports({both, without_mpi}, std::nullopt)->finding, "NCCL, the hosts' memory between GPUs");
+  EXPECT_EQ(judge_transports({both, without_mpi}, Transport::nccl)->finding, "NCCL between GPUs");
+  EXPECT_EQ(judge_transports({both, neither}, Transport::host)->verdict, Verdict::good);
+  const auto missing = judge_transports({both, neither}, std::nullopt);
+  EXPECT_EQ(missing->verdict, Verdict::warning);
+  EXPECT_EQ(missing->finding, "no NCCL between the GPUs of n3");
+  EXPECT_EQ(missing->evidence, "libnccl.so.2 cannot be opened");
+  const auto refused = judge_transports({both, without_mpi}, Transport::device_mpi);
+  EXPECT_EQ(refused->verdict, Verdict::problem) << "flotilla train refuses it";
+  EXPECT_EQ(refused->finding, "no MPI on device memory between the GPUs of n2");
+  EXPECT_EQ(judge_transports({both, both}, Transport::device_mpi)->finding, "MPI on device memory between GPUs");
+}
+
 TEST(Doctor, GpusThatAreOfNoUse) {
   auto facts = with_gpus("n1", {"GPU-1"});
   facts.gpus[0].used = Bytes{std::int64_t{20} << 30};
@@ -148,9 +169,14 @@ TEST(Doctor, Clocks) {
 
 RankFacts knowing(const std::string& host, std::map<std::string, std::string> changed = {}) {
   auto facts = rank(host);
-  std::map<std::string, std::string> all{{"network", "eth0 mtu 9000 100000 Mbit/s"}, {"rdma devices", "mlx5_0 200 Gb/sec"}, {"memlock", "unlimited"},
-                                         {"governor", "performance"}, {"transparent huge pages", "madvise"}, {"cpu quota", "none"},
-                                         {"usable threads", "4"}, {"memory limit", "none"}};
+  std::map<std::string, std::string> all{{"network", "eth0 mtu 9000 100000 Mbit/s"},
+                                         {"rdma devices", "mlx5_0 200 Gb/sec"},
+                                         {"memlock", "unlimited"},
+                                         {"governor", "performance"},
+                                         {"transparent huge pages", "madvise"},
+                                         {"cpu quota", "none"},
+                                         {"usable threads", "4"},
+                                         {"memory limit", "none"}};
   for (const auto& [name, value] : changed) all[name] = value;
   facts.node = NodeFacts{{}, {800e6}, {2e9}, ""};
   for (const auto& [name, value] : all) facts.node->properties.push_back({name, value});
@@ -172,19 +198,25 @@ TEST(Doctor, NodesThatAreWellGiveNoWarning) {
   EXPECT_TRUE(warned({knowing("n1"), rank("n1"), knowing("n2")}).empty());
   EXPECT_EQ(judge_nodes({knowing("n1")}, "run").size(), 6u) << "each check says something";
   EXPECT_TRUE(judge_nodes({rank("n1")}, "run").empty()) << "nobody looked";
-  const std::map<std::string, std::string> container{{"network", "none"}, {"rdma devices", "none"}, {"memlock", "64 KiB"}, {"governor", "none"}};
+  const std::map<std::string, std::string> container{
+      {"network", "none"}, {"rdma devices", "none"}, {"memlock", "64 KiB"}, {"governor", "none"}};
   EXPECT_TRUE(warned({knowing("n1", container)}).empty());
 }
 
 TEST(Doctor, EachFaultOfANodeIsNamedWithItsHost) {
   const std::vector<std::pair<std::string, std::map<std::string, std::string>>> faults{
-      {"network cards", {{"network", "eth0 mtu 1500 100000 Mbit/s"}}}, {"network cards", {{"rdma devices", "mlx5_0 100 Gb/sec"}}},
-      {"memlock", {{"memlock", "64 KiB"}}}, {"governor", {{"governor", "powersave"}}}, {"huge pages", {{"transparent huge pages", "never"}}}};
+      {"network cards", {{"network", "eth0 mtu 1500 100000 Mbit/s"}}},
+      {"network cards", {{"rdma devices", "mlx5_0 100 Gb/sec"}}},
+      {"memlock", {{"memlock", "64 KiB"}}},
+      {"governor", {{"governor", "powersave"}}},
+      {"huge pages", {{"transparent huge pages", "never"}}}};
   for (const auto& [check, change] : faults) {
     const std::vector<RankFacts> ranks{knowing("n1"), knowing("n2", change), knowing("n3")};
     EXPECT_EQ(warned(ranks), std::vector<std::string>{check});
     for (const auto& f : judge_nodes(ranks, "run")) {
-      if (f.check == check) { EXPECT_NE((f.finding + f.evidence).find("n2"), std::string::npos) << f.finding; }
+      if (f.check == check) {
+        EXPECT_NE((f.finding + f.evidence).find("n2"), std::string::npos) << f.finding;
+      }
     }
   }
 }

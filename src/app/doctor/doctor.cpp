@@ -92,6 +92,7 @@ int under_launcher(const Job& job, int launched) {
     findings.push_back(judge_world(world.size(), launched, "", ranks));
     findings.push_back(judge_components(slurm::read_allocation(options::environment()), ranks, variable));
     add(findings, judge_ranks(ranks, job.run.directory));
+    if (const auto transports = judge_transports(ranks, job.comm.transport)) findings.push_back(*transports);
     add(findings, judge_nodes(ranks, job.run.directory));
   } catch (const Error& error) {
     if (!speaks_alone()) return static_cast<int>(ExitCode::unavailable);
@@ -109,6 +110,7 @@ int alone(const Job& job) {
                                  "srun --mpi=pmix flotilla doctor JOB, or mpirun -n RANKS flotilla doctor JOB"}};
   findings.push_back(judge_components(slurm::read_allocation(options::environment()), here, variable));
   findings.push_back(judge_gpus(here));
+  if (const auto transports = judge_transports(here, job.comm.transport)) findings.push_back(*transports);
   findings.push_back(judge_directory(here, job.run.directory));
   add(findings, judge_nodes(here, job.run.directory));
   add(findings, check_machine(job, variable));

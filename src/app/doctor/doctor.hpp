@@ -10,6 +10,7 @@
 #include "app/common/table.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/bench/report.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/slurm/allocation.hpp"
 
 namespace flotilla::app {
@@ -64,6 +65,7 @@ struct RankFacts {
   std::string gpu_driver;                                     ///< "CUDA 13.0 (580.65.06)"; "": none
   std::string why_no_gpu;                                     ///< why the driver shows none
   std::vector<GpuFacts> gpus;                                 ///< in the driver's order
+  std::string why_no_nccl, why_no_device_mpi;                 ///< why its GPUs cannot exchange so; "": they can, by the library's word
   std::optional<NodeFacts> node;                              ///< of the first rank of each host
   bool operator==(const RankFacts&) const = default;
 };
@@ -77,6 +79,8 @@ Finding judge_world(int ranks, int launched, const std::string& why_not, const s
 Finding judge_binding(const std::vector<RankFacts>&);
 /// What Slurm gave of GPUs, what the ranks see of them, and whether each rank has one of its own that this build has kernels for.
 Finding judge_gpus(const std::vector<RankFacts>&);
+/// How the GPUs of the ranks can exchange, and whether that is what the job wants; nothing where there are none.
+std::optional<Finding> judge_transports(const std::vector<RankFacts>&, std::optional<cluster::Transport> wanted);
 /// Network cards, memlock, governor, huge pages, limits of control groups, file system, of the ranks that know their node.
 std::vector<Finding> judge_nodes(const std::vector<RankFacts>&, const std::string& run_directory);
 Finding judge_versions(const std::vector<RankFacts>&);

@@ -19,6 +19,8 @@
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/health/disk.hpp"
 #include "flotilla/health/node_test.hpp"
+#include "flotilla/mpi/device_memory.hpp"
+#include "flotilla/nccl/library.hpp"
 #include "flotilla/store/disk.hpp"
 #include "flotilla/topology/topology.hpp"
 
@@ -103,6 +105,9 @@ void add_gpus(RankFacts& facts, const std::vector<topology::Gpu>& on_bus) {
     if (found.driver_version > 0) facts.gpu_driver = gpu::driver_name(found);
     for (const auto& device : found.devices) facts.gpus.push_back(gpu_facts(device, found.driver_version, on_bus));
     add_product_library(facts);
+    if (facts.gpus.empty()) return;
+    facts.why_no_nccl = nccl::presence().why_none;
+    facts.why_no_device_mpi = mpi::why_no_device_memory();
   } catch (const Error& error) {
     facts.why_no_gpu = error.what();
   }
@@ -148,7 +153,10 @@ namespace {
 std::string json_of(const NodeFacts& facts) {
   files::JsonLine properties, line;
   for (const auto& p : facts.properties) properties.add(p.name, p.value);
-  line.add_json("properties", properties.text()).add("write", facts.write.value).add("read", facts.read.value).add("no_rates", facts.no_rates);
+  line.add_json("properties", properties.text())
+      .add("write", facts.write.value)
+      .add("read", facts.read.value)
+      .add("no_rates", facts.no_rates);
   return line.text();
 }
 
@@ -199,6 +207,7 @@ std::string to_json(const RankFacts& f) {
   line.add_json("software", software.text()).add("directory_trouble", f.directory_trouble).add("sees_token", f.sees_token);
   line.add("gpus_given", f.gpus_given).add("gpus_there", f.gpus_there).add("gpus_visible", f.gpus_visible);
   line.add("gpu_driver", f.gpu_driver).add("why_no_gpu", f.why_no_gpu).add_json("gpus", json_of(f.gpus));
+  line.add("why_no_nccl", f.why_no_nccl).add("why_no_device_mpi", f.why_no_device_mpi);
   if (f.node) line.add_json("node", json_of(*f.node));
   return line.add("partition", f.partition).text();
 }
@@ -221,6 +230,8 @@ RankFacts rank_facts_from(const std::string& json) {
   f.gpu_driver = document.get_string("gpu_driver");
   f.why_no_gpu = document.get_string("why_no_gpu");
   f.gpus = gpus_from(document.at("gpus"));
+  f.why_no_nccl = document.get_string("why_no_nccl");
+  f.why_no_device_mpi = document.get_string("why_no_device_mpi");
   f.partition = document.get_string("partition");
   if (document.has("node")) f.node = node_from(document.at("node"));
   return f;
