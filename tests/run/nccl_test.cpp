@@ -224,15 +224,19 @@ struct Fault {
   int signal;     ///< or a signal at some time in the run
   bool lazy;
 
-  bool goes_on() const { return kind == "init_hang" || kind == "init_unplug" || kind == "init_slow" || kind == "wrong" || kind == "slow"; }
+  /// What is found before the first step, by a deadline.
+  bool in_forming() const { return kind == "init_hang" || kind == "init_unplug" || kind == "proof_hang"; }
+  bool goes_on() const { return in_forming() || kind == "init_slow" || kind == "wrong" || kind == "slow"; }
   /// The launcher ends a job whose rank ends.
   bool launcher_ends() const { return kind == "die" || kind == "init_die" || signal == SIGKILL; }
   Words environment() const {
     Words words;
     if (lazy) words.push_back("FLOTILLA_STANDIN_NCCL_LAZY=1");
     if (signal != 0) return words;
-    const std::string at = kind.starts_with("init") ? "" : kind == "wrong" ? "@all" : text("@", operation);
-    words.push_back(text("FLOTILLA_STANDIN_NCCL_FAULTS=", kind, at, ":", rank));
+    constexpr int in_proof = 3;  // of a process's first group
+    const bool proof = kind == "proof_hang";
+    const std::string at = kind.starts_with("init") ? "" : kind == "wrong" ? "@all" : text("@", proof ? in_proof : operation);
+    words.push_back(text("FLOTILLA_STANDIN_NCCL_FAULTS=", proof ? "hang" : kind, at, ":", rank));
     return words;
   }
   std::string describe() const { return text(kind, " of rank ", rank, ", ", shape.name, ", operation ", operation, lazy ? ", lazy" : ""); }
@@ -258,12 +262,12 @@ void expect_line(const Fault& fault, const std::string& line) {
 std::string expect_end(const Fault& fault, int seconds = 8) {
   const auto there = fresh_run();
   // Only a hang needs to be found soon; a rank that is late on a busy machine is none.
-  auto command =
-      train(there, ranks, job(fault.shape, {}, fault.goes_on() && fault.kind != "init_hang" && fault.kind != "init_unplug" ? 60 : seconds));
+  auto command = train(there, ranks, job(fault.shape, {}, fault.goes_on() && !fault.in_forming() ? 60 : seconds));
   if (!fault.goes_on()) command = with(command, "--training.steps=", "1000000");  // there is always an operation of that number
   Process process{command, folder(), fault.environment()};
   if (fault.signal != 0) {
-    EXPECT_TRUE(wait_until([&] { return steps_logged(there) >= fault.operation % 5 || !process.running(); }, patience)) << process.err();
+    // While it trains: a rank that is stopped in MPI_Init is the launcher's.
+    EXPECT_TRUE(wait_until([&] { return steps_logged(there) > fault.operation % 5 || !process.running(); }, patience)) << process.err();
     const auto living = process.ranks();
     if (!living.contains(fault.rank)) ADD_FAILURE() << process.err();
     if (living.contains(fault.rank)) ::kill(living.at(fault.rank), fault.signal);
@@ -280,6 +284,9 @@ std::string expect_end(const Fault& fault, int seconds = 8) {
   expect_line(fault, told(ended));
   return told(ended);
 }
+
+/// Operations of NCCL with which a process proves its groups: five for each, of which two stages form three.
+constexpr int after_proofs = 16;
 
 int failures() { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); }
 
@@ -298,8 +305,14 @@ TEST(OverNccl, RandomFaults) {
   for (int i = 0; i < count; ++i) {
     std::mt19937 random{static_cast<unsigned>(1000 * seed + i)};
     const auto one_of = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-    static const Words kinds{"die", "init_die", "hang", "unplug", "async", "slow", "init_slow", "init_hang", "init_unplug", "wrong", "kill", "stop"};
-    Fault fault{kinds[static_cast<std::size_t>(one_of(static_cast<int>(kinds.size())))], shapes[one_of(3)], one_of(ranks), 6 + one_of(80), 0, one_of(3) == 0};
+    static const Words kinds{"die",       "init_die",    "hang",  "unplug", "async", "slow",      "init_slow",
+                             "init_hang", "init_unplug", "wrong", "kill",   "stop",  "proof_hang"};
+    Fault fault{kinds[static_cast<std::size_t>(one_of(static_cast<int>(kinds.size())))],
+                shapes[one_of(3)],
+                one_of(ranks),
+                after_proofs + one_of(80),
+                0,
+                one_of(3) == 0};
     if (fault.kind == "kill") fault.signal = SIGKILL;
     if (fault.kind == "stop") fault.signal = SIGSTOP;
     SCOPED_TRACE(text("fault ", i, " of seed ", seed, ": ", fault.describe()));
