@@ -175,6 +175,27 @@ void add_collectives(bench::Report& report) {
   report.collectives.push_back({"switch", "leaf1", 16, {}, "rank 17 on n17 adds wrongly"});
 }
 
+/// The first node of each of two types has trained two models; two nodes have worked for hours, of which one became hot and slow.
+void add_load(bench::Report& report) {
+  const auto entry = [](const char* model, double measured, double forecast, double watts) {
+    return bench::CardEntry{model, "bf16", 1024, 16, 8, "1 stage: [0,14) 8x tp1 mb2", 12, measured, forecast, watts, watts > 0 ? "processors and memory (RAPL)" : "this machine has no RAPL", watts > 0 ? 48.0 : 0,
+                            watts > 0 ? "" : "no job of Slurm", Bytes{std::int64_t{300} << 30}, ""};
+  };
+  bench::add_card(report.nodes[0], {entry("gpt2", 52'000, 54'100, 740), entry("gpt2-medium", 18'300, 17'900, 760)});
+  report.nodes[63].type = "1 x Xeon 8480C";
+  auto refused = bench::CardEntry{};
+  refused.model = "gpt2-medium", refused.refusal = "no plan fits: 12 GiB are missing " + hostile;
+  bench::add_card(report.nodes[63], {entry("gpt2", 21'000, 20'400, 0), refused});
+  for (const std::size_t n : {2u, 3u}) {
+    bench::Soak soak{Seconds{7200}, Seconds{7200}, "time", 5'000'000, 0, {}, {}, n == 3 ? 40 : 0, 2, 0};
+    for (int w = 1; w <= 400; ++w) {
+      const double warm = 1 - std::exp(-w / 60.0), hot = n == 3 ? 0.2 * warm : 0;
+      soak.windows.push_back({Seconds{18.0 * w}, 5000 / (1 + hot), Seconds{5e-3 * (1 + hot + 0.01 * std::sin(w * 1.7))}, 0.01, 45 + (n == 3 ? 50 : 25) * warm, 3e9});
+    }
+    report.nodes[n].soak = std::move(soak);
+  }
+}
+
 /// A report, and those of the nights before it, in which one node became slower and slower.
 BenchResult nightly(int nodes, int nights) {
   BenchResult result;
@@ -204,12 +225,15 @@ TEST(Pages, OfManyNodesUnderTest) {
   auto result = nightly(64, 12);
   add_links(result.report, 9);
   add_collectives(result.report);
+  add_load(result.report);
   result.report.nodes[7].host = hostile;
   result.report.lost = {{"n64", "disk"}};
   const auto page = bench_page_of("bench", std::move(result));
   expect_parts(page, {"Test of 64 nodes", "1 more lost", "&lt;script&gt;alert", "n9: drain", "NodeName=n64", "memory bandwidth, 2 x AMD EPYC 9654", "tolerance",
                       "Nodes beside their type", "Bandwidth of pairs, UCX", "Latency of pairs, UCX", "What training gets of it", "of 2016 pairs of nodes measured",
-                      "Rate, n0 - ", "no such transport", "switch leaf0", "rank 17 on n17 adds wrongly", "12 earlier reports"});
+                      "Rate, n0 - ", "no such transport", "switch leaf0", "rank 17 on n17 adds wrongly", "12 earlier reports",
+                      "The card", "Training gpt2-medium", "12 GiB are missing &lt;/title&gt;", "energy is not known", "Hours under load", "A step while it lasted",
+                      "Temperature while it lasted", "its clock was lowered 40 times by heat"});
   EXPECT_LT(page.size(), 1'500'000u);
 }
 
@@ -218,7 +242,7 @@ TEST(Pages, OfOneNodeUnderTest) {
   BenchResult result{bench::tests::made_up_report(1), {}, "nothing"};
   const auto page = bench_page_of("bench-one", std::move(result));
   expect_parts(page, {"Test of n0", "None: all nodes are well.", "n0: ok"});
-  for (const char* absent : {"<h2>Links</h2>", "<h2>Collectives</h2>", "<h2>Earlier reports</h2>", "Nodes beside their type"}) EXPECT_EQ(page.find(absent), std::string::npos) << absent;
+  for (const char* absent : {"<h2>Links</h2>", "<h2>Collectives</h2>", "<h2>Earlier reports</h2>", "<h2>The card</h2>", "<h2>Hours under load</h2>", "Nodes beside their type"}) EXPECT_EQ(page.find(absent), std::string::npos) << absent;
 }
 
 /// A cluster's page stays what a browser shows.

@@ -24,6 +24,10 @@ bench::Report full_report() {
   report.links = {{"n0", "n1", "tcp", true, {{{8}, {1e-5}, {1e6}, {2e6}, {3e6}}, {{1 << 20}, {1e-3}, {1e9}, {}, {}}}, ""},
                   {"n0", "n1", "rc", false, {}, "no such transport"}};
   report.collectives = {{"node", "n0", 4, {{{8}, {1e-5}}}, ""}, {"all", "all nodes", 12, {}, "wrong sums"}};
+  report.nodes[0].others = 0.25;
+  report.nodes[0].card = {{"gpt2", "bf16", 1024, 16, 2, "data 2", 9, 812.5, 900, 350, "processors and memory (RAPL)", 4, "", {1 << 30}, ""},
+                          {"gpt2-xl", "", 0, 0, 0, "", 0, 0, 0, 0, "", 0, "", {}, "no plan fits"}};
+  report.nodes[0].soak = bench::Soak{{7200}, {60}, "SIGTERM", 100, 1, {{{3}, 7, "01", "00"}}, {{{10}, 5, {5e-3}, 0.5, 61, 3e9}, {{20}, 5, {5e-3}, -1, 0, 0}}, 3, {}, 0};
   report.imported = {{"osu_bw", "7.5", bench::quantity::one_way, bench::unit::bytes_per_second, {"n0", "n1"}, "osu.txt", {{{8}, "", 1e6}}, ""},
                      {"nvbandwidth", "", "a_test", bench::unit::seconds, {}, "nv.json", {{{}, "row 0, column 1", 1e-6}}, "out of memory"}};
   return report;
@@ -51,6 +55,18 @@ TEST(BenchFile, OfAnEarlierVersionHasNoMeasurementsOfOthers) {
   ASSERT_NE(at, json.npos) << json;
   json.erase(at, std::string{",\n  \"imported\": []"}.size());
   EXPECT_TRUE(bench_from_json(json, "x.json").imported.empty());
+}
+
+/// As reports before the card and the soak were.
+TEST(BenchFile, OfAnEarlierVersionHasNoLoad) {
+  auto json = bench_to_json(made_up_report(1));
+  const auto from = json.find(",\n      \"others_share\""), to = json.find('}', from);
+  ASSERT_NE(from, json.npos) << json;
+  json.erase(from, to - from);
+  const auto node = bench_from_json(json, "x.json").nodes.at(0);
+  EXPECT_EQ(node.others, -1);
+  EXPECT_TRUE(node.card.empty());
+  EXPECT_FALSE(node.soak.has_value());
 }
 
 TEST(BenchHistory, GrowsAndLeavesOutWhatIsDamaged) {

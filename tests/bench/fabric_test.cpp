@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -163,6 +164,38 @@ TEST(Switches, ThatAreKnownKeepTheirNames) {
   EXPECT_EQ(switch_groups(places, {}), (std::vector<SwitchGroup>{{"s0", {0, 1}}, {"s1", {2}}, {"", {3}}}));
   EXPECT_TRUE(wide_pairs(places).empty());
 }
+
+/// Those that are found, and how many groups were tried.
+std::pair<std::vector<int>, int> found_faulty(int nodes, const std::set<int>& faulty) {
+  std::vector<int> members;
+  for (int n = 0; n < nodes; ++n) members.push_back(n);
+  int trials = 0;
+  auto found = faulty_members(members, [&](const std::vector<int>& group) {
+    ++trials;
+    EXPECT_GE(group.size(), 2u);
+    return std::none_of(group.begin(), group.end(), [&](int member) { return faulty.contains(member); });
+  });
+  std::sort(found.begin(), found.end());
+  return {found, trials};
+}
+
+TEST(FaultyMembers, OneIsFoundInFewTrials) {
+  for (const int nodes : {3, 4, 5, 6, 7, 64, 1000, 4096})
+    for (const int odd : {0, 1, nodes / 2, nodes - 2, nodes - 1}) {
+      const auto [found, trials] = found_faulty(nodes, {odd});
+      EXPECT_EQ(found, std::vector<int>{odd}) << nodes;
+      EXPECT_LE(trials, 2 * std::log2(nodes) + 4) << nodes;
+    }
+}
+
+TEST(FaultyMembers, TwoAreFoundAndOfTwoNobodyKnowsWhich) {
+  EXPECT_EQ(found_faulty(64, {5, 40}).first, (std::vector<int>{5, 40}));
+  EXPECT_EQ(found_faulty(64, {5, 6}).first, (std::vector<int>{5, 6}));
+  EXPECT_EQ(found_faulty(2, {1}).first, (std::vector<int>{0, 1}));
+  EXPECT_TRUE(found_faulty(1, {0}).first.empty());
+}
+
+TEST(FaultyMembers, OfAFaultThatDoesNotComeAgainNobodyIs) { EXPECT_TRUE(found_faulty(64, {}).first.empty()); }
 
 TEST(OddLinks, LatencyCountsToo) {
   const auto places = places_of(16, 16);

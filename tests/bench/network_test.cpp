@@ -40,6 +40,23 @@ TEST(Network, ANodeWithSlowLinksIsNamed) {
   EXPECT_EQ(not_well(report), std::vector<std::string>{"n5: network"});
 }
 
+TEST(Network, OfBusyNodesOnlyAHalvedRateCounts) {
+  auto report = report_with_links(16, [](int a, int b) { return a == 5 || b == 5 ? 15e9 : 25e9; }, [](int a, int b) { return a == 5 || b == 5 ? 0.05 : 0.9; });
+  EXPECT_EQ(not_well(report), std::vector<std::string>{"n5: network"});
+  report.nodes[5].others = 0.4;
+  EXPECT_EQ(not_well(report), std::vector<std::string>{"n5: busy"});
+  auto slow = report_with_links(16, [](int a, int b) { return a == 5 || b == 5 ? 5e9 : 25e9; }, most);
+  slow.nodes[5].others = 0.4;
+  EXPECT_EQ(not_well(slow), std::vector<std::string>{"n5: network"}) << "no company explains a fifth";
+}
+
+TEST(Network, ANodeWithWrongSumsIsDrained) {
+  auto report = report_with_links(16, even, most);
+  report.collectives = {{"all", "nodes", 16, {}, "a sum of known values came out wrong"}, {faulty_member, "n5", 1, {}, "sums come out wrong wherever it takes part"}};
+  EXPECT_EQ(not_well(report), (std::vector<std::string>{"n5: wrong sums", "all nodes: collectives"}));
+  EXPECT_EQ(judge(report, {})[5].grade, Grade::drain);
+}
+
 TEST(Network, MpiThatTakesAnotherNetworkOnOneNodeIsNamed) {
   const auto report = report_with_links(16, even, [](int a, int b) { return a == 5 || b == 5 ? 0.05 : 0.9; });
   EXPECT_EQ(not_well(report), std::vector<std::string>{"n5: mpi"});

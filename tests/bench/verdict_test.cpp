@@ -67,17 +67,77 @@ TEST(Judge, NamesEveryPlantedFaultAmong64Nodes) {
   }
 }
 
-TEST(Judge, NamesTheOddNodeAmong4096) {
-  auto report = made_up_report(4096, 0.01, 5);
-  const auto fault = faults().front();
-  fault.plant(report.nodes[4000]);
-  expect_found(report, "n4000", fault);
+TEST(Judge, NamesEveryPlantedFaultAmong4096Nodes) {
+  const auto sound = made_up_report(4096, 0.01, 5);
+  std::size_t at = 4000;
+  for (const auto& fault : faults()) {
+    auto report = sound;
+    fault.plant(report.nodes[at]);
+    expect_found(report, report.nodes[at].host, fault);
+    at -= 191;
+  }
 }
 
 TEST(Judge, FindsNothingIn50CleanRuns) {
   for (unsigned seed = 100; seed < 150; ++seed)
     for (const auto& verdict : judge(made_up_report(64, 0.02, seed), {}))
       EXPECT_EQ(verdict.grade, Grade::ok) << "seed " << seed << ", " << verdict.host << ": " << verdict.reasons.front().what;
+}
+
+/// Other programs on all nodes: times scatter by half, and no node is slow for it. What no time decides is found as ever.
+TEST(Judge, TimesOfBusyNodesNameNobody) {
+  for (unsigned seed = 200; seed < 250; ++seed) {
+    auto report = made_up_report(64, 0.5, seed);
+    for (auto& node : report.nodes) {
+      node.others = 0.4;
+      for (auto& core : node.cores) core.step = {std::min(core.step.value, 9e-3) + 5e-3};
+    }
+    report.nodes[9].answers[0].digest = "0000000000000000";
+    for (const auto& verdict : judge(report, {})) {
+      EXPECT_EQ(verdict.grade, verdict.host == "n9" ? Grade::drain : Grade::watch);
+      for (const auto& reason : verdict.reasons)
+        EXPECT_EQ(reason.check, reason.grade == Grade::drain ? "known answer" : "busy") << "seed " << seed << ", " << verdict.host << ": " << reason.what;
+    }
+  }
+}
+
+TEST(Judge, ABusyNodeIsNotJudgedAndMakesNoBaseline) {
+  auto report = made_up_report(8);
+  report.nodes[3].others = 0.25;
+  figure_of(report.nodes[3], "matmul_fp32").value /= 3;
+  figure_of(report.nodes[3], "memory").value *= 23.0 / 24;
+  const auto verdict = judge(report, {})[3];
+  ASSERT_EQ(verdict.reasons.size(), 2u);
+  EXPECT_EQ(verdict.reasons[0].check, "memory") << "no program makes a module disappear";
+  EXPECT_EQ(verdict.reasons[1].what, "busy, its times are not judged: other programs took 25 % of its processors while it was tested");
+  EXPECT_EQ(verdict.reasons[1].grade, Grade::watch);
+  const std::vector<Report> history{report};
+  for (const auto& baseline : learn(history).figures) EXPECT_EQ(baseline.samples, baseline.figure == "memory" ? 8 : 7) << baseline.figure;
+  report.nodes[3].others = 0.05;
+  EXPECT_EQ(judge(report, {})[3].grade, Grade::drain) << "a little of others explains nothing";
+  auto after = report;
+  after.nodes[3].others = 0.3;
+  figure_of(after.nodes[3], "step").value *= 2;
+  for (const auto& change : compare(report, after)) EXPECT_FALSE(change.beyond) << change.in_words;
+}
+
+TEST(Judge, ADiskThatNoCompanyExplainsIsSlowOnABusyNode) {
+  auto report = made_up_report(6);
+  for (auto& node : report.nodes) node.others = 0.5;
+  figure_of(report.nodes[2], "disk_write").value /= 6;
+  EXPECT_EQ(judge(report, {})[2].reasons.size(), 1u);
+  figure_of(report.nodes[2], "disk_write").value /= 6;
+  EXPECT_EQ(judge(report, {})[2].reasons.front().check, "disk_write");
+  EXPECT_EQ(judge(report, {})[2].grade, Grade::drain);
+}
+
+TEST(Judge, ACoreThatNoCompanyExplainsIsSlowOnABusyNode) {
+  auto report = made_up_report(4);
+  for (auto& node : report.nodes) node.others = 0.5;
+  report.nodes[2].cores[1].step = report.nodes[2].cores[1].step * 1.7;
+  EXPECT_EQ(judge(report, {})[2].reasons.size(), 1u);
+  report.nodes[2].cores[1].step = report.nodes[2].cores[1].step * 2;
+  EXPECT_EQ(judge(report, {})[2].reasons.front().check, "slow core");
 }
 
 TEST(Judge, OneNodeIsHeldAgainstItsHistory) {

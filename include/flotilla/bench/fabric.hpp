@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct MeasuredPair {
 
 /// Further pairs that tell which end of an odd pair is odd: each end with up to two nodes none of whose pairs is odd.
 std::vector<NodePair> further_pairs(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
+
+/// Members of a group whose sums are wrong that make them so: halves of it are tried, then single ones with a member of a half that was
+/// right. About 2 log2(members) trials for one faulty member. Empty where no smaller group is wrong: the fault does not come every time.
+/// All of two or three where no member is known to be sound.
+std::vector<int> faulty_members(const std::vector<int>& members, const std::function<bool(const std::vector<int>&)>& sums_are_right);
 
 /// What stands out.
 struct OddLinks {

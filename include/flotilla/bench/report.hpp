@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/bench/card.hpp"
 #include "flotilla/bench/series.hpp"
+#include "flotilla/bench/soak.hpp"
 
 /// What `flotilla bench` measures, and how it is judged. Plain values and pure functions; nothing here touches a machine.
 namespace flotilla::bench {
@@ -23,6 +25,7 @@ struct FigureKind {
   std::string unit;            ///< "B/s", "FLOP/s", "B", "s", "tokens/s", ...
   bool more_is_better = true;
   double tolerance = 0;        ///< least relative deviation that counts, whatever little the baseline scatters
+  bool by_time = true;         ///< what other programs on the node make worse
 };
 const std::vector<FigureKind>& figure_kinds();
 /// Of a figure's name, subject or not. Throws Error{bad_input} of an unknown one.
@@ -88,8 +91,13 @@ struct NodeReport {
   std::vector<Core> cores;
   std::vector<Answer> answers;
   std::vector<Failure> failures;
+  double others = -1;            ///< of the processors' time while it was tested, what other programs took; -1: not known
+  std::vector<CardEntry> card;   ///< models that were trained on it
+  std::optional<Soak> soak;
   bool operator==(const NodeReport&) const = default;
 };
+/// Whether other programs took so much of the node that its times say nothing about it: more than a tenth.
+bool busy(const NodeReport&);
 /// The value of a property or figure, or nullptr.
 const std::string* find_property(const NodeReport&, const std::string& name);
 const double* find_figure(const NodeReport&, const std::string& name);
@@ -122,13 +130,16 @@ struct CollectivePoint {
   bool operator==(const CollectivePoint&) const = default;
 };
 struct CollectiveReport {
-  std::string level;    ///< "node", "switch", "partition", "all"
+  std::string level;    ///< "node", "switch", "partition", "all"; or faulty_member, with a refusal
   std::string name;     ///< of the node, switch or partition
   int ranks = 0;
   std::vector<CollectivePoint> points;
   std::string refusal;  ///< what the proof found; "": the sums are right
   bool operator==(const CollectiveReport&) const = default;
 };
+
+/// A node whose sums with sound nodes are wrong.
+inline constexpr const char* faulty_member = "faulty";
 
 /// A node that should have reported and did not, or not to the end.
 struct LostNode {

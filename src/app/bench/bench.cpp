@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/bench/bench_card.hpp"
 #include "app/bench/bench_launch.hpp"
 #include "app/bench/bench_network.hpp"
 #include "app/bench/bench_page.hpp"
@@ -18,6 +19,7 @@
 #include "app/common/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/bench/fabric_links.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -27,7 +29,11 @@
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/health/collect.hpp"
 #include "flotilla/health/node_test.hpp"
+#include "flotilla/health/other_work.hpp"
+#include "flotilla/health/soak.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/signals/signal_thread.hpp"
+#include "flotilla/signals/stop_signals.hpp"
 #include "flotilla/slurm/network_switches.hpp"
 #include "flotilla/slurm/run_program.hpp"
 
@@ -36,7 +42,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int nodes_alone = 0, links_between_nodes = 1, collectives = 2;  // stages
+constexpr int nodes_alone = 0, links_between_nodes = 1, collectives = 2, the_card = 3, the_soak = 4;  // stages
+constexpr Seconds usual_soak{3600};
 constexpr int threshold_crossed = 1;
 constexpr std::size_t longest_history = 100;  // reports that baselines are learned from
 
@@ -107,7 +114,58 @@ fs::path folder_of(const BenchOptions& o, const BenchLaunch& launch) {
   return fs::absolute(o.folder) / (launch.id.empty() ? "alone-" + files::unguessable() : launch.id);
 }
 
-void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
+/// A node that is not tested by itself still says whether others use it.
+bench::NodeReport at_rest(const health::NodeTest& test) {
+  const health::OtherWork others;
+  auto report = health::identify(test);
+  std::this_thread::sleep_for(std::chrono::milliseconds{500});
+  report.others = others.share().value_or(-1);
+  return report;
+}
+
+/// 0: none.
+Seconds soak_length(const BenchOptions& o) { return o.soak.value > 0 ? o.soak : wants(o, the_soak) ? usual_soak : Seconds{}; }
+
+/// While it lives, the signals that end programs end the soak, and the report is made.
+class SoakEnd {
+ public:
+  std::optional<std::string> word() const {
+    const auto signal = signals_.received();
+    return signal ? std::optional{signals::signal_name(signal->number)} : std::nullopt;
+  }
+
+ private:
+  signals::StopSignals signals_;
+  signals::SignalThread thread_{signals::StopSignals::usual()};
+};
+
+/// "soaking n1: 3 min of 2 h, 812 steps, 61 degrees".
+std::string soak_line(const std::string& host, const bench::Soak& soak) {
+  const double heat = soak.windows.empty() ? 0 : soak.windows.back().temperature;
+  return text("soaking ", host, ": ", soak.lasted, " of ", soak.wanted, ", ", soak.steps, " steps",
+              soak.wrong_steps > 0 ? text(", ", soak.wrong_steps, " WRONG") : "", heat > 0 ? formatted(", %.0f degrees", heat) : "");
+}
+
+/// Tells of itself more often than its silence would be noticed; what it has found by then is in the report of a node that dies.
+void soak_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd& end, bench::NodeReport& report) {
+  LiveLine line;
+  Seconds published{};
+  health::SoakTest test;
+  test.length = soak_length(o);
+  test.stopped = [&] { return end.word(); };
+  test.progress = [&](const bench::Soak& soak) {
+    if (launch.rank == 0) line.show(soak_line(report.host, soak));
+    if (now() - published < o.silence / 6) return;
+    published = now();
+    report.soak = soak;
+    report.doing = text("soak, ", soak.lasted, " of ", soak.wanted);
+    health::publish(folder, report);
+  };
+  report.done = false;
+  report.soak = health::soak(test);
+}
+
+void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd* end) {
   LiveLine line;
   health::NodeTest test;
   test.host = launch.host;
@@ -119,9 +177,10 @@ void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::
     if (launch.rank == 0) line.show("testing " + report.host + ": " + report.doing);
     health::publish(folder, report);
   };
-  if (wants(o, nodes_alone)) return health::publish(folder, health::test_node(test));
-  auto report = health::identify(test);
+  auto report = wants(o, nodes_alone) ? health::test_node(test) : at_rest(test);
+  if (end != nullptr) soak_this_node(o, launch, folder, *end, report);
   report.done = true;
+  report.doing.clear();
   health::publish(folder, report);
 }
 
@@ -136,7 +195,7 @@ fs::path decision_file(const fs::path& folder) { return folder / "network.txt"; 
 void decide(const fs::path& folder, bool go) { files::write_text(decision_file(folder), go ? "go\n" : "stop\n", files::Flush::no); }
 
 bool await_decision(const BenchOptions& o, const fs::path& folder) {
-  const Seconds end = now() + 10 * o.budget + 2 * o.silence;
+  const Seconds end = now() + 10 * o.budget + 2 * o.silence + soak_length(o);
   while (!files::facts_of(decision_file(folder))) {
     FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "the first rank does not say whether all nodes have reported; is its node well?");
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
@@ -180,12 +239,24 @@ void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm:
   if (launch.rank == 0) files::write_profile(o.profile, profile, bench::fabric_links(report.links));
 }
 
-/// What all processes do together: links, collectives, the profile.
-bench::Report together(const BenchOptions& o, const BenchLaunch& launch, const std::optional<Job>& job, const bench::Report& mine) {
-  const mpi::Session session;
+/// What all processes do together: links, collectives, the profile, the card.
+struct Meeting {
+  bool network = false;
+  std::optional<Job> profile;
+  std::optional<CardTest> card;
+  bool wanted() const { return network || profile || card; }
+};
+
+/// Nobody can end MPI with a node that is lost: the report is made, then the job ended.
+[[noreturn]] void conclude_without(const BenchOptions& o, bench::Report report) { mpi::abort(conclude(o, std::move(report), true)); }
+
+bench::Report together(const BenchOptions& o, const BenchLaunch& launch, const Meeting& meeting, const bench::Report& mine) {
+  const mpi::Session session{meeting.card ? longest_card(*meeting.card) : ranks_start_deadline};
   const comm::World world{session.world(), ranks_start_deadline};
   auto report = with_network(o, launch, world, mine);
-  if (job) write_profile(o, launch, world, *job, report);
+  if (meeting.profile) write_profile(o, launch, world, *meeting.profile, report);
+  if (meeting.card) report = test_card(world, launch, *meeting.card, std::move(report));
+  if (launch.rank == 0 && !report.lost.empty()) conclude_without(o, std::move(report));
   return report;
 }
 
@@ -195,25 +266,38 @@ void forget(const fs::path& folder) {
   fs::remove_all(folder, ignored);
 }
 
+Meeting meeting_of(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
+  Meeting meeting;
+  meeting.network = wants(o, links_between_nodes) || wants(o, collectives);
+  FLOTILLA_REQUIRE(!meeting.network || !launch.id.empty(), ErrorKind::usage,
+                   "stages 1 and 2 need several processes; start them by srun --mpi=pmix or mpirun");
+  meeting.profile = profile_job(o);
+  FLOTILLA_REQUIRE(wants(o, the_card) || (o.card_models.empty() && o.card_job.empty()), ErrorKind::usage,
+                   "--card-model and --card-job say what stage 3 trains; ask for it, too: --stages 0,3");
+  if (wants(o, the_card)) meeting.card = CardTest{card_jobs(o.card_job, o.card_models), o.budget / 2, o.silence, folder};
+  return meeting;
+}
+
 int measure(const BenchOptions& o) {
   const auto launch = bench_launch(launch_variable, slurm::read_allocation(options::environment()));
-  const bool network = wants(o, links_between_nodes) || wants(o, collectives);
-  FLOTILLA_REQUIRE(!network || !launch.id.empty(), ErrorKind::usage,
-                   "stages 1 and 2 need several processes; start them by srun --mpi=pmix or mpirun");
-  const auto job = profile_job(o);
-  const bool meet = network || job;
   const auto folder = folder_of(o, launch);
-  if (launch.local_rank == 0) test_this_node(o, launch, folder);
+  const auto meeting = meeting_of(o, launch, folder);
+  {
+    std::optional<SoakEnd> end;
+    if (soak_length(o).value > 0) end.emplace();
+    if (launch.local_rank == 0) test_this_node(o, launch, folder, end ? &*end : nullptr);
+    if (launch.rank != 0 && (!meeting.wanted() || !await_decision(o, folder))) return static_cast<int>(ExitCode::done);
+  }
   if (launch.rank != 0) {
-    if (meet && await_decision(o, folder)) together(o, launch, job, {});
+    together(o, launch, meeting, {});
     return static_cast<int>(ExitCode::done);
   }
   auto report = collect_all(o, launch, folder);
-  if (network && !launch.host.empty()) add_switches(report);
+  if (meeting.network && !launch.host.empty()) add_switches(report);
   const bool all_here = report.lost.empty();
-  if (meet) decide(folder, all_here);
-  if (meet && all_here) report = together(o, launch, job, report);
-  if (job && !all_here) log::warning(o.profile, " is not written: a node was lost");
+  if (meeting.wanted()) decide(folder, all_here);
+  if (meeting.wanted() && all_here) report = together(o, launch, meeting, report);
+  if (meeting.profile && !all_here) log::warning(o.profile, " is not written: a node was lost");
   if (all_here) forget(folder);
   return conclude(o, std::move(report), true);
 }

@@ -134,6 +134,23 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
   append(report.links, fabric::reports_of(fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), nodes.hosts(), true));
 }
 
+/// Where sums of nodes are wrong, smaller groups of these are proved until the node is found that makes them so.
+void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector<fabric::CollectiveTest>& tests, Seconds deadline, bench::Report& report) {
+  const auto wrong = [&](std::size_t t) { return !report.collectives[t].refusal.empty() && tests[t].level != "node"; };
+  std::vector<Rank> members;
+  for (std::size_t t = 0; t < tests.size() && members.empty(); ++t)
+    if (wrong(t)) members = tests[t].members;
+  std::vector<int> places;
+  for (std::size_t m = 0; m < members.size(); ++m) places.push_back(static_cast<int>(m));
+  const auto faulty = bench::faulty_members(places, [&](const std::vector<int>& some) {
+    fabric::CollectiveTest test{bench::faulty_member, "", {}};
+    for (const int place : some) test.members.push_back(members[static_cast<std::size_t>(place)]);
+    return fabric::measure_collectives(world, {test}, {{8}}, deadline).front().refusal.empty();
+  });
+  for (const int place : faulty)
+    report.collectives.push_back({bench::faulty_member, nodes.hosts()[members[static_cast<std::size_t>(place)].index()], 1, {}, "sums of known values come out wrong wherever it takes part"});
+}
+
 }  // namespace
 
 bench::Report test_network(const comm::World& world, const BenchLaunch& launch, const NetworkTest& test, const bench::Report& rank_0s) {
@@ -142,8 +159,10 @@ bench::Report test_network(const comm::World& world, const BenchLaunch& launch, 
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
   const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, ranks_start_deadline)};
   if (test.links) add_links(world, nodes, test, report);
-  if (test.collectives)
-    report.collectives = fabric::measure_collectives(world, collective_tests(nodes), {{8}, {32 << 10}, {1 << 20}, {16 << 20}}, test.deadline);
+  if (!test.collectives) return report;
+  const auto tests = collective_tests(nodes);
+  report.collectives = fabric::measure_collectives(world, tests, {{8}, {32 << 10}, {1 << 20}, {16 << 20}}, test.deadline);
+  find_faulty(world, nodes, tests, test.deadline, report);
   return report;
 }
 

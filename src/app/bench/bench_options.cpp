@@ -8,8 +8,14 @@ namespace flotilla::app {
 options::Table bench_table(BenchOptions& o) {
   options::Table t;
   t.section("bench", "Testing nodes");
-  t.add("bench.stages", &o.stages, "0: every node by itself; under a launcher 1: links between nodes; 2: collectives",
-        {.minimum = 0, .maximum = 2, .alias = "stages"});
+  t.add("bench.stages", &o.stages, "0: every node by itself; under a launcher 1: links between nodes, 2: collectives; 3: the card; 4: a soak",
+        {.minimum = 0, .maximum = 4, .alias = "stages"});
+  t.add("bench.card-model", &o.card_models, "of stage 3: a built-in model that one node of every type trains; may be given several times",
+        {.value = "NAME", .unset = "the job's", .alias = "card-model"});
+  t.add("bench.card-job", &o.card_job, "of stage 3: job file with length, batch, precision and what else training has",
+        {.value = "JOB", .unset = "none", .alias = "card-job"});
+  t.add("bench.soak", &o.soak, "stage 4: every hardware thread repeats the known-answer step for this long, or until a signal",
+        {.minimum = 0, .unset = "none; 1h with stage 4", .alias = "soak"});
   t.add("bench.transports", &o.transports, "of stage 1, beside UCX's own choice and MPI: as in UCX_TLS, such as tcp or rc",
         {.value = "NAME", .unset = "none", .alias = "transports"});
   t.add("bench.folder", &o.folder, "where nodes leave their reports; on a file system that they share",

@@ -14,6 +14,9 @@ struct BenchOptions {
   std::string disk;  ///< empty: `folder`
   Bytes disk_size{256 << 20};
   Seconds budget{20};
+  std::vector<std::string> card_models;
+  std::string card_job;  ///< empty: the defaults of a job
+  Seconds soak;          ///< 0: none, or, with stage 4, an hour
   Seconds silence{30};
   Seconds message_deadline{10};
   std::string history, baseline;  ///< empty: none

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/bench/bench_figures.hpp"
+#include "app/bench/bench_load.hpp"
 #include "app/bench/bench_rows.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
@@ -164,6 +165,8 @@ std::string bench_page(const BenchResult& result) {
   body += page::section("Figures", figures_table(report));
   body += page::section("Links", links(result));
   body += page::section("Collectives", collectives(report));
+  body += page::section("The card", card_markup(report));
+  body += page::section("Hours under load", soak_markup(report));
   body += page::section("Earlier reports", history(result));
   body += page::section("Node by node", cards(result));
   return page::document(title, body);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/bench/bench_load.hpp"
 #include "app/bench/bench_rows.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -112,7 +113,8 @@ std::string findings_text(const std::vector<bench::NodeVerdict>& verdicts, int w
 
 std::string bench_text(const BenchResult& result, int width) {
   const auto findings = findings_text(result.verdicts, width);
-  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report), imported_text(result.report), findings, findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against,
+  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report), card_text(result.report, width), soak_text(result.report),
+              imported_text(result.report), findings, findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against,
               "\n");
 }
 

@@ -10,10 +10,11 @@ namespace {
 
 constexpr double deviations = 3, sigma_per_deviation = 1.4826;  // of normally distributed values
 
-std::vector<Baseline> figures_of(std::span<const NodeReport* const> nodes, int fewest) {
+std::vector<Baseline> figures_of(std::span<const NodeReport* const> nodes, int fewest, bool with_busy) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> values;
   for (const auto* node : nodes)
-    for (const auto& figure : node->figures) values[{node->type, figure.name}].push_back(figure.value);
+    for (const auto& figure : node->figures)
+      if (with_busy || !(busy(*node) && kind_of(figure.name).by_time)) values[{node->type, figure.name}].push_back(figure.value);
   std::vector<Baseline> all;
   for (const auto& [key, samples] : values) {
     if (static_cast<int>(samples.size()) < fewest) continue;
@@ -39,7 +40,7 @@ std::string software_of(const NodeReport& node) {
   return software == nullptr ? "" : *software;
 }
 
-Baselines baselines_of(std::span<const NodeReport* const> nodes, int fewest) { return {figures_of(nodes, fewest), answers_of(nodes)}; }
+Baselines baselines_of(std::span<const NodeReport* const> nodes, int fewest, bool with_busy) { return {figures_of(nodes, fewest, with_busy), answers_of(nodes)}; }
 
 Baselines learn(std::span<const Report> history, int fewest) {
   std::vector<const NodeReport*> nodes;

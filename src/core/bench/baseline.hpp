@@ -9,6 +9,6 @@ namespace flotilla::bench {
 std::string software_of(const NodeReport&);
 
 /// Of these nodes alone: as learn(), each node once.
-Baselines baselines_of(std::span<const NodeReport* const> nodes, int fewest);
+Baselines baselines_of(std::span<const NodeReport* const> nodes, int fewest, bool with_busy = false);
 
 }  // namespace flotilla::bench

@@ -20,9 +20,10 @@ void compare_figures(const NodeReport& before, const NodeReport& after, std::vec
     if (earlier == nullptr) continue;
     const auto& kind = kind_of(figure.name);
     const double worse = worsening(kind, *earlier, figure.value);
-    changes.push_back({after.host, figure.name, worse, worse > kind.tolerance,
+    const bool disturbed = kind.by_time && (busy(before) || busy(after));
+    changes.push_back({after.host, figure.name, worse, worse > kind.tolerance && !disturbed,
                        text(in_words(figure), ", was ", value_in_words({figure.name, *earlier}), ": ", percent(std::abs(worse)),
-                            worse > 0 ? " worse" : " better")});
+                            worse > 0 ? " worse" : " better", disturbed ? ", on a busy node" : "")});
   }
 }
 

@@ -30,7 +30,7 @@ const Named* find_named(const std::vector<Named>& all, const std::string& name) 
 
 const std::vector<FigureKind>& figure_kinds() {
   static const std::vector<FigureKind> kinds{
-      {"memory", "memory", "B", true, 0.02},
+      {"memory", "memory", "B", true, 0.02, false},
       {"memory_bandwidth", "memory bandwidth", "B/s", true, 0.10},
       {"matmul_fp32", "matrix products, fp32", "FLOP/s", true, 0.08},
       {"matmul_bf16", "matrix products, bf16", "FLOP/s", true, 0.08},
@@ -39,7 +39,7 @@ const std::vector<FigureKind>& figure_kinds() {
       {"disk_read", "disk, read", "B/s", true, 0.40},
       {"tokens_per_second", "training", "tokens/s", true, 0.08},
       {"tokens_per_joule", "training for its energy", "tokens/J", true, 0.10},
-      {"memory_headroom", "memory left while training", "B", true, 0.10}};
+      {"memory_headroom", "memory left while training", "B", true, 0.10, false}};
   return kinds;
 }
 
@@ -66,6 +66,11 @@ std::string in_words(const Figure& figure) {
 double worsening(const FigureKind& kind, double before, double after) {
   if (before == 0) return 0;
   return (kind.more_is_better ? before - after : after - before) / before;
+}
+
+bool busy(const NodeReport& node) {
+  constexpr double much = 0.10;
+  return node.others > much;
 }
 
 const std::string* find_property(const NodeReport& node, const std::string& name) {

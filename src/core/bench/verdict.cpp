@@ -7,6 +7,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
 #include "network.hpp"
+#include "soak.hpp"
 #include "statistics.hpp"
 
 namespace flotilla::bench {
@@ -15,6 +16,8 @@ namespace {
 constexpr double drain_factor = 2;              // of the tolerance
 constexpr int fewest_siblings = 3;              // that make a majority or a baseline among themselves
 constexpr double slow_core = 1.15, very_slow_core = 1.3;
+constexpr double slow_core_beside_others = 2;  // caches and cores that are shared with other programs make less than that
+constexpr double company_explains = 10;         // times as slow as nodes of its type that are as busy
 constexpr double clock_apart = 1, clock_far_apart = 60;  // seconds
 
 using Reasons = std::vector<Reason>;
@@ -31,6 +34,7 @@ struct TypeVotes {
 /// What a node is held against.
 struct Surroundings {
   Baselines learned, siblings;
+  Baselines crowd;  ///< of siblings, those that others use as well included: what busy nodes are held against at last
   std::map<std::string, TypeVotes> types;
   double usual_clock_error = 0;
   Votes synchronized;
@@ -52,6 +56,7 @@ Surroundings surroundings_of(const Report& report, const Baselines& learned) {
   for (const auto& known : learned.answers) s.types[known.type].answers[{known.software, known.name}][known.digest] += known.nodes;
   s.learned = learned;
   s.siblings = baselines_of(nodes, fewest_siblings);
+  s.crowd = baselines_of(nodes, fewest_siblings, true);
   if (!clock_errors.empty()) s.usual_clock_error = median_of(clock_errors);
   return s;
 }
@@ -77,14 +82,19 @@ const std::string* majority(const Votes& votes, int fewest) {
   return all >= fewest && 2 * most > all ? top : nullptr;
 }
 
+/// A rate below a tenth, a time above ten times the usual.
+bool beyond_company(const FigureKind& kind, double worse) { return kind.more_is_better ? worse > 1 - 1 / company_explains : worse > company_explains - 1; }
+
 void judge_figures(const NodeReport& node, const Surroundings& around, Reasons& reasons) {
   for (const auto& figure : node.figures) {
     const auto* baseline = find(around.learned.figures, node.type, figure.name);
     const bool from_history = baseline != nullptr;
     if (!from_history) baseline = find(around.siblings.figures, node.type, figure.name);
+    if (baseline == nullptr && busy(node)) baseline = find(around.crowd.figures, node.type, figure.name);
     if (baseline == nullptr) continue;
     const auto& kind = kind_of(figure.name);
     const double worse = worsening(kind, baseline->median, figure.value), allowed = tolerance(kind, *baseline);
+    if (kind.by_time && busy(node) && !beyond_company(kind, worse)) continue;
     const Grade grade = grade_of(worse, allowed);
     if (grade == Grade::ok) continue;
     reasons.push_back({grade, figure.name,
@@ -164,10 +174,17 @@ void judge_core_speeds(const NodeReport& node, Reasons& reasons) {
   const double usual = times[(times.size() - 1) / 2];
   for (const auto& core : node.cores) {
     const double factor = usual > 0 ? core.step.value / usual : 1;
-    if (factor <= slow_core) continue;
+    if (factor <= (busy(node) ? slow_core_beside_others : slow_core)) continue;
     reasons.push_back({factor > very_slow_core ? Grade::drain : Grade::watch, "slow core",
                        text("hardware thread ", core.cpu, " takes ", formatted("%.2f", factor), " times as long for a training step as the node's median")});
   }
+}
+
+/// Times of a node that others use as well say nothing about it; that they use it does.
+void judge_company(const NodeReport& node, Reasons& reasons) {
+  if (!busy(node)) return;
+  reasons.push_back({Grade::watch, "busy",
+                     text("busy, its times are not judged: other programs took ", percent(node.others), " of its processors while it was tested")});
 }
 
 void judge_failures(const NodeReport& node, Reasons& reasons) {
@@ -212,6 +229,8 @@ std::vector<NodeVerdict> judge(const Report& report, const Baselines& learned) {
     judge_properties(node, type, reasons);
     judge_memlock(node, reasons);
     judge_clock(node, around, reasons);
+    judge_soak(node, reasons);
+    judge_company(node, reasons);
     const auto& links = network.nodes[node.host];
     reasons.insert(reasons.end(), links.begin(), links.end());
     verdicts.push_back(verdict_of(node.host, std::move(reasons)));

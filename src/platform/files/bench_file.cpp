@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "bench_load.hpp"
 #include "document.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/look.hpp"
@@ -34,7 +35,7 @@ Node::Object object_of(const NodeReport& node) {
   for (const auto& f : node.figures) figures.push_back({f.name, f.value});
   for (const auto& a : node.answers) answers.push_back({a.name, a.digest});
   for (const auto& f : node.failures) failures.push_back({f.test, f.reason});
-  return {{"host", node.host},
+  Node::Object object{{"host", node.host},
           {"type", node.type},
           {"partition", node.partition},
           {"switch", node.network_switch},
@@ -50,7 +51,11 @@ Node::Object object_of(const NodeReport& node) {
                                return Node::Object{{"cpu", c.cpu}, {"digest", c.digest}, {"step_seconds", c.step.value}};
                              })},
           {"answers", answers},
-          {"failures", failures}};
+          {"failures", failures},
+          {"others_share", node.others},
+          {"card", detail::card_node(node.card)}};
+  if (node.soak) object.push_back({"soak", detail::soak_node(*node.soak)});
+  return object;
 }
 
 /// Members of an object of texts.
@@ -92,6 +97,9 @@ NodeReport node_of(const Json& json) {
     node.cores.push_back({core.get_int("cpu", 0), core.get_string("digest"), {core.get_double("step_seconds", 0)}});
   node.answers = texts_of<bench::Answer>(json.at("answers"));
   node.failures = texts_of<bench::Failure>(json.at("failures"));
+  if (json.has("others_share")) node.others = json.get_double("others_share", -1);
+  if (json.has("card")) node.card = detail::card_of(json.at("card"));
+  if (json.has("soak")) node.soak = detail::soak_of(json.at("soak"));
   return node;
 }
 

@@ -22,15 +22,6 @@ struct CpuSetFree {
   void operator()(cpu_set_t* set) const { CPU_FREE(set); }
 };
 
-void stay_on(int cpu) {
-  const std::unique_ptr<cpu_set_t, CpuSetFree> set{CPU_ALLOC(static_cast<std::size_t>(cpu) + 1)};
-  const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpu) + 1);
-  CPU_ZERO_S(size, set.get());
-  CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
-  FLOTILLA_REQUIRE(pthread_setaffinity_np(pthread_self(), size, set.get()) == 0, ErrorKind::unavailable, "a thread cannot be bound to hardware thread ",
-                   cpu);
-}
-
 /// A run whose bits differ from the first's counts whatever the others give: a core that is right most of the time is not right.
 bench::Core test_core(int cpu, Seconds end) {
   stay_on(cpu);
@@ -46,6 +37,15 @@ bench::Core test_core(int cpu, Seconds end) {
 }
 
 }  // namespace
+
+void stay_on(int cpu) {
+  const std::unique_ptr<cpu_set_t, CpuSetFree> set{CPU_ALLOC(static_cast<std::size_t>(cpu) + 1)};
+  const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpu) + 1);
+  CPU_ZERO_S(size, set.get());
+  CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
+  FLOTILLA_REQUIRE(pthread_setaffinity_np(pthread_self(), size, set.get()) == 0, ErrorKind::unavailable, "a thread cannot be bound to hardware thread ",
+                   cpu);
+}
 
 std::vector<bench::Core> test_cores(const std::vector<int>& cpus, Seconds budget) {
   std::vector<bench::Core> cores(cpus.size());

@@ -7,6 +7,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/health/disk.hpp"
+#include "flotilla/health/other_work.hpp"
 #include "flotilla/probe/device.hpp"
 #include "flotilla/probe/known_step.hpp"
 #include "flotilla/topology/threads.hpp"
@@ -101,10 +102,12 @@ NodeReport test_node(const NodeTest& test) {
   const auto node = topology::this_node();
   const int threads = topology::effective_cpus(static_cast<int>(node.usable.size()), node.limits.cpus);
   Tests tests{test, report};
+  const OtherWork others;
   tests.run("hardware threads", [&] { report.cores = test_cores(node.usable, test.budget * for_cores); });
   for (const auto precision : {Precision::fp32, Precision::bf16}) run_known_step(tests, report, precision, threads);
   measure_memory(tests, node, threads);
   for (const auto precision : {Precision::fp32, Precision::bf16}) measure_products(tests, precision, threads, test.budget * for_products);
+  report.others = others.share().value_or(-1);  // before the disk, which has the kernel write
   measure_disk(tests, report, test);
   report.done = true;
   report.doing.clear();

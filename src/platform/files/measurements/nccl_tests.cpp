@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double microseconds = 1e-6, gigabytes = 1e9;  // of its times and bandwidths
+constexpr double nccl_microseconds = 1e-6, nccl_gigabytes = 1e9;  // of its times and bandwidths
 constexpr std::string_view expected = "no measurement; expected the file that nccl-tests write with -J";
 
 /// "all_reduce_perf": what was started, without its folder.
@@ -49,8 +49,8 @@ void add_result(const Json& result, const char* placement, bench::Series& times,
   if (!result.has(placement) || result.at(placement).is_null()) return;
   const Bytes size{result.get_int64("size", 0)};
   const Json measured = result.at(placement);
-  add_point(times, size, measured.at(measured.has("cpu_time") ? "cpu_time" : "time"), microseconds);
-  add_point(bandwidths, size, measured.at("bus_bw"), gigabytes);
+  add_point(times, size, measured.at(measured.has("cpu_time") ? "cpu_time" : "time"), nccl_microseconds);
+  add_point(bandwidths, size, measured.at("bus_bw"), nccl_gigabytes);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double gigabytes = 1e9, nanoseconds = 1e-9;
+constexpr double nvbandwidth_gigabytes = 1e9, nvbandwidth_nanoseconds = 1e-9;
 
 std::string text_at(const Json& object, const char* key) { return object.has(key) ? object.get_string(key) : std::string{}; }
 
@@ -30,7 +30,7 @@ std::optional<double> value_of(const Json& cell) {
 bool is_latency(const Json& test) { return test.get_string("bandwidth_description").find("(ns)") != std::string::npos; }
 
 void add_matrix(const Json& test, bench::Series& series) {
-  const double scale = series.unit == bench::unit::seconds ? nanoseconds : gigabytes;
+  const double scale = series.unit == bench::unit::seconds ? nvbandwidth_nanoseconds : nvbandwidth_gigabytes;
   const auto rows = test.at("bandwidth_matrix").items();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const auto cells = rows[r].items();

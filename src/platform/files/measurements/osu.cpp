@@ -21,12 +21,12 @@ struct Benchmark {
   const char* unit;
   double scale;
 };
-constexpr double microseconds = 1e-6, megabytes = 1e6;
+constexpr double osu_microseconds = 1e-6, osu_megabytes = 1e6;
 constexpr std::array<Benchmark, 4> benchmarks{
-    Benchmark{"Latency Test", "osu_latency", bench::quantity::latency, bench::unit::seconds, microseconds},
-    Benchmark{"Bandwidth Test", "osu_bw", bench::quantity::one_way, bench::unit::bytes_per_second, megabytes},
-    Benchmark{"Bi-Directional Bandwidth Test", "osu_bibw", bench::quantity::both_ways, bench::unit::bytes_per_second, megabytes},
-    Benchmark{"Allreduce Latency Test", "osu_allreduce", bench::quantity::all_reduce, bench::unit::seconds, microseconds}};
+    Benchmark{"Latency Test", "osu_latency", bench::quantity::latency, bench::unit::seconds, osu_microseconds},
+    Benchmark{"Bandwidth Test", "osu_bw", bench::quantity::one_way, bench::unit::bytes_per_second, osu_megabytes},
+    Benchmark{"Bi-Directional Bandwidth Test", "osu_bibw", bench::quantity::both_ways, bench::unit::bytes_per_second, osu_megabytes},
+    Benchmark{"Allreduce Latency Test", "osu_allreduce", bench::quantity::all_reduce, bench::unit::seconds, osu_microseconds}};
 
 /// "# OSU MPI-CUDA Bandwidth Test v5.9" in its parts.
 struct Title {

@@ -1,4 +1,4 @@
-#include "app/train/training_setup.hpp"
+#include "app/common/search_request.hpp"
 
 namespace flotilla::app {
 
