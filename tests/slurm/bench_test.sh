@@ -141,7 +141,7 @@ finish
 named n1 watch "its clock is 7"
 named n2 drain "disk, write"
 named n3 drain "hardware thread 1 takes "
-named n4 drain "gives other bits in a training step than "
+named n4 drain "the training step (fp32, "
 named n5 any "open files: 512, where "
 named n5 any "stack: 1.00 MiB, where "
 named n6 any "/dev/shm: 20.0 MiB, where "
@@ -157,7 +157,7 @@ start --stages 0,2 --disk "$work/full" --bench.silence 120s
 finish
 named n4 drain "sums of known values come out wrong wherever it takes part"
 named n2 drain "came back changed"
-named n3 drain "disk: "
+named n3 drain "Read-only file system"
 on n3 umount "$work/full"
 rm -f plant.*
 

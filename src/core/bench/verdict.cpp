@@ -94,8 +94,9 @@ void judge_figures(const NodeReport& node, const Surroundings& around, Reasons& 
     if (baseline == nullptr) continue;
     const auto& kind = kind_of(figure.name);
     const double worse = worsening(kind, baseline->median, figure.value), allowed = tolerance(kind, *baseline);
-    if (kind.by_time && busy(node) && !beyond_company(kind, worse)) continue;
-    const Grade grade = grade_of(worse, allowed);
+    const bool disturbed = kind.by_time && busy(node);  // whatever their scatter, times of busy nodes count beyond what company explains
+    if (disturbed && !beyond_company(kind, worse)) continue;
+    const Grade grade = disturbed ? Grade::drain : grade_of(worse, allowed);
     if (grade == Grade::ok) continue;
     reasons.push_back({grade, figure.name,
                        text(in_words(figure), ", ", percent(worse), " worse than ", value_in_words({figure.name, baseline->median}),
