@@ -10,7 +10,7 @@ options::Table bench_table(BenchOptions& o) {
   t.section("bench", "Testing nodes");
   t.add("bench.stages", &o.stages, "0: every node by itself; under a launcher 1: links between nodes, 2: collectives; 3: the card; 4: a soak",
         {.minimum = 0, .maximum = 4, .alias = "stages"});
-  t.add("bench.card-model", &o.card_models, "of stage 3: a built-in model that one node of every type trains; may be given several times",
+  t.add("bench.card-model", &o.card_models, "of stage 3: a built-in model that one node of every type trains",
         {.value = "NAME", .unset = "the job's", .alias = "card-model"});
   t.add("bench.card-job", &o.card_job, "of stage 3: job file with length, batch, precision and what else training has",
         {.value = "JOB", .unset = "none", .alias = "card-job"});
