@@ -157,7 +157,7 @@ Layers::Layers(const Options& o)
   hold(-1, Role::stats, Bytes{12} * shape_.tokens());
   hold(-1, Role::token_embedding_weights, e * word_part_.elements);
   hold(-1, Role::token_embedding_gradients, Bytes{4} * word_part_.elements);
-  const Bytes saved[] = {model::embedding_saved(setup_.model, shape_), model::block_layout(setup_.model, shape_).total,
+  const Bytes saved[] = {model::embedding_layout(setup_.model, shape_).total, model::block_layout(setup_.model, shape_).total,
                          model::head_layout(setup_.model, shape_).total};
   for (int layer = 0; layer < 3; ++layer) {
     parts_[layer] = part_of(layer);

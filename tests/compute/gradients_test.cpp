@@ -90,6 +90,26 @@ model::Config no_biases() {
   return c;
 }
 
+/// What the newer families have, in combinations that no family has: slopes beside shared keys and windows, norms of kind rms of heads and
+/// of the embedding, sub-layers side by side.
+model::Config everything_new() {
+  model::Config c = uneven_bloom();
+  c.key_value_heads = 2;
+  c.norm_kind = model::NormKind::rms;
+  c.query_key_norms = c.parallel_residual = true;
+  c.head_width = 7;
+  c.windows = {4, 0};
+  return c;
+}
+
+/// Every head its own key, all queries before all keys, and norms of both.
+model::Config normed_heads() {
+  model::Config c = uneven_model(NormPlacement::post, Activation::gelu, false);
+  c.query_key_norms = true;
+  c.head_width = 4;
+  return c;
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                          ::testing::Values(Kind{"pre_gelu", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0},
                                            Kind{"pre_relu", uneven_model(NormPlacement::pre, Activation::relu, false), 0},
@@ -101,6 +121,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                                                 0.2},
                                            Kind{"gpt_neo_dropout", uneven_gpt_neo(), 0.2}, Kind{"llama", uneven_llama(false), 0},
                                            Kind{"llama_tied_dropout", uneven_llama(true), 0.2}, Kind{"mixture", mixture(), 0},
+                                           Kind{"qwen3_dropout", uneven_qwen3(), 0.2}, Kind{"gpt_neox", uneven_gpt_neox(), 0},
+                                           Kind{"gpt_neox_dropout", uneven_gpt_neox(), 0.2}, Kind{"bloom", uneven_bloom(), 0},
+                                           Kind{"everything_new", everything_new(), 0.2}, Kind{"normed_heads", normed_heads(), 0},
                                            Kind{"no_biases", no_biases(), 0}),
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
@@ -138,6 +161,12 @@ TEST(LongSequence, InAWindow) {
   llama.windows = {65};
   expect_long_sequence(neo, {"block.0.attention.qkv.weight", "embedding.position"});
   expect_long_sequence(llama, {"block.0.attention.qkv.weight", "embedding.word"});
+}
+
+TEST(LongSequence, OfNewerFamilies) {
+  expect_long_sequence(uneven_qwen3(), {"block.0.attention.qkv.weight", "block.0.attention.query_norm.weight"});
+  expect_long_sequence(uneven_gpt_neox(), {"block.0.attention.qkv.weight", "embedding.word"});
+  expect_long_sequence(uneven_bloom(), {"block.0.attention.qkv.weight", "embedding.norm.weight"});
 }
 
 TEST(Evaluation, DropsNothing) {

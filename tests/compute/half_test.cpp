@@ -89,9 +89,15 @@ TEST_P(Half, GptNeo) { expect_close_to_fp32(Case{.model = uneven_gpt_neo()}, Get
 
 TEST_P(Half, Llama) { expect_close_to_fp32(Case{.model = uneven_llama(false), .tensor_parallel = 3}, GetParam()); }
 
+TEST_P(Half, Qwen3) { expect_close_to_fp32(Case{.model = uneven_qwen3(), .tensor_parallel = 3}, GetParam()); }
+
+TEST_P(Half, GptNeox) { expect_close_to_fp32(Case{.model = uneven_gpt_neox(), .tensor_parallel = 2}, GetParam()); }
+
+TEST_P(Half, Bloom) { expect_close_to_fp32(Case{.model = uneven_bloom(), .tensor_parallel = 3}, GetParam()); }
+
 /// Heads of 16: on GPUs their attention is on tensor cores, in more than one block.
 TEST_P(Half, HeadsForTensorCores) {
-  for (const std::string name : {"gpt2-tiny", "llama-tiny"}) {
+  for (const std::string name : {"gpt2-tiny", "llama-tiny", "bloom-tiny"}) {
     Case c{.model = model::built_in(name)};
     c.model.dropout = c.model.attention_dropout = 0.1;
     c.length = 70;

@@ -120,7 +120,7 @@ Member::Member(const Case& c, const Values& values, int index)
   const Bytes activation = element_size(c.precision) * (shape.rows() * c.model.hidden);
   for (int layer = 0; layer < c.model.layers(); ++layer) {
     activations.push_back(std::make_unique<Memory>(activation));
-    const Bytes held_bytes = c.model.is_embedding(layer) ? model::embedding_saved(c.model, shape)
+    const Bytes held_bytes = c.model.is_embedding(layer) ? model::embedding_layout(c.model, shape).total
                              : c.model.is_head(layer)    ? model::head_layout(c.model, shape).total
                                                          : model::block_layout(c.model, shape, c.drops).total;
     saved.push_back(std::make_unique<Memory>(held_bytes));
@@ -371,7 +371,7 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
       const float* shard = m.gradients[p]->as<float>() + slot.offset;
       for (std::size_t i = 0; i < elements.size(); ++i) {
         double& value = whole[static_cast<std::size_t>(elements[i])];
-        if (again && case_.shares) {  // of this member's tokens
+        if (again && (case_.shares || tensor.summed)) {  // of this member's tokens, or heads
           value += static_cast<double>(shard[i]);
           continue;
         }
@@ -479,6 +479,34 @@ model::Config uneven_llama(bool tied) {
   c.rotary.theta = 100;
   c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
   c.tied_head = tied;
+  return c;
+}
+
+model::Config uneven_qwen3() {
+  model::Config c = uneven_llama(false);
+  c.family = "qwen3";
+  c.head_width = 10;
+  c.query_key_norms = true;
+  return c;
+}
+
+model::Config uneven_gpt_neox() {
+  model::Config c = uneven_model(model::NormPlacement::pre, model::Activation::gelu, false);
+  c.family = "gpt_neox";
+  c.position_offset = 0;
+  c.hidden = c.embedding_width = 36;
+  c.rotary.theta = 100;
+  c.rotary.width = 4;
+  c.parallel_residual = c.interleaved_qkv = true;
+  c.tied_head = false;
+  return c;
+}
+
+model::Config uneven_bloom() {
+  model::Config c = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false);
+  c.family = "bloom";
+  c.position_offset = 0;
+  c.alibi = c.embedding_norm = c.interleaved_qkv = true;
   return c;
 }
 

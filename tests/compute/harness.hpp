@@ -59,6 +59,12 @@ model::Config uneven_model(model::NormPlacement, model::Activation, bool project
 model::Config uneven_gpt_neo();
 /// Six query heads on three heads of keys, rotated; the head tied or not.
 model::Config uneven_llama(bool tied);
+/// That with heads wider than their share, normed.
+model::Config uneven_qwen3();
+/// Six heads, of six columns each four are turned; both sub-layers read the same input.
+model::Config uneven_gpt_neox();
+/// Six heads with slopes (four and two more), the tokens' embedding normed.
+model::Config uneven_bloom();
 
 double norm(const std::vector<double>&);
 /// ‖a - b‖ / max(‖b‖, floor)

@@ -25,7 +25,10 @@ std::vector<Case> base_cases() {
           base_case(uneven_model(NormPlacement::pre, Activation::relu, true)),
           base_case(uneven_gpt_neo()),
           base_case(uneven_llama(false)),
-          base_case(uneven_llama(true))};
+          base_case(uneven_llama(true)),
+          base_case(uneven_qwen3()),
+          base_case(uneven_gpt_neox()),
+          base_case(uneven_bloom())};
 }
 
 Outcome run_case(const Case& c) { return run(c, random_parameters(c.model, 21), random_tokens(c.model, c.sequences(), c.length, 22)); }

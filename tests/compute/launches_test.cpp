@@ -41,6 +41,9 @@ TEST(Launches, OfABlockAreFew) {
     expect_launches({"opt-post-tiny", drops, 7, 20});
     expect_launches({"gpt-neo-tiny", drops, 9, 19});
     expect_launches({"llama-tiny", drops, 10, drops ? 17 : 16});
+    expect_launches({"qwen3-tiny", drops, 11, drops ? 19 : 18});
+    expect_launches({"pythia-tiny", drops, 11, drops ? 25 : 26});
+    expect_launches({"bloom-tiny", drops, 9, 21});
   }
 }
 

@@ -107,7 +107,8 @@ class Reference {
     for (std::size_t i = 0; i < length; ++i)
       for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[static_cast<std::size_t>(tokens[i]) * w + j];
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
-    if (case_.model.rotates()) return dropped(x, embedding_site, 0, sequence);
+    if (case_.model.embedding_norm) x = normalized(x, "embedding.norm");
+    if (!case_.model.has_position_table()) return dropped(x, embedding_site, 0, sequence);
     const Vector& position = parameter("embedding.position");
     for (std::size_t i = 0; i < length; ++i)
       for (std::size_t j = 0; j < d_; ++j) x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i) * d_ + j];
@@ -121,7 +122,8 @@ class Reference {
   Place place(std::size_t head) const {
     const auto size = static_cast<std::size_t>(case_.model.head_size()),
                queries = static_cast<std::size_t>(case_.model.queries_per_group());
-    if (!case_.model.shares_keys()) return {head * size, d_ + head * size, 2 * d_ + head * size};
+    const std::size_t all = static_cast<std::size_t>(case_.model.heads) * size;
+    if (!case_.model.shares_keys() && !case_.model.interleaved_qkv) return {head * size, all + head * size, 2 * all + head * size};
     const std::size_t group = head / queries * (queries + 2) * size;
     return {group + head % queries * size, group + queries * size, group + (queries + 1) * size};
   }
@@ -129,7 +131,8 @@ class Reference {
   /// Radians of a pair of columns at a position (Hugging Face's default and llama3 kinds).
   double angle(std::size_t position, std::size_t pair) const {
     const auto& r = case_.model.rotary;
-    double speed = 1 / std::pow(r.theta, 2.0 * static_cast<double>(pair) / case_.model.head_size());
+    const int columns = r.width > 0 ? r.width : case_.model.head_size();
+    double speed = 1 / std::pow(r.theta, 2.0 * static_cast<double>(pair) / columns);
     const double wave = 2 * M_PI / speed, longest = r.original_positions / r.low_frequency,
                  shortest = r.original_positions / r.high_frequency;
     if (r.factor != 1 && wave > longest) {
@@ -141,13 +144,19 @@ class Reference {
     return static_cast<double>(position) * speed;
   }
 
-  /// One head's vector of one token, turned by its position.
-  Vector turned(const Matrix& qkv, std::size_t i, std::size_t first) const {
-    const auto size = static_cast<std::size_t>(case_.model.head_size()), half = size / 2;
+  /// One head's vector of one token, normed by `norm` and turned by its position.
+  Vector turned(const Matrix& qkv, std::size_t i, std::size_t first, const std::string& norm) const {
+    const auto size = static_cast<std::size_t>(case_.model.head_size());
     Vector v(size);
     for (std::size_t c = 0; c < size; ++c) v[c] = qkv(i, first + c);
+    if (case_.model.query_key_norms) {
+      double squares = 0;
+      for (const double x : v) squares += x * x / static_cast<double>(size);
+      for (std::size_t c = 0; c < size; ++c) v[c] *= parameter(norm)[c] / std::sqrt(squares + case_.model.norm_epsilon);
+    }
     if (!case_.model.rotates()) return v;
-    Vector turned(size);
+    const std::size_t half = (case_.model.rotary.width > 0 ? static_cast<std::size_t>(case_.model.rotary.width) : size) / 2;
+    Vector turned = v;
     for (std::size_t c = 0; c < half; ++c) {
       const double a = angle(i, c);
       turned[c] = v[c] * std::cos(a) - v[c + half] * std::sin(a);
@@ -159,11 +168,11 @@ class Reference {
   Matrix attention(const Matrix& x, int block, std::uint64_t sequence) const {
     const std::string name = text("block.", block, ".attention");
     const Matrix qkv = linear(x, name + ".qkv.weight", bias_if(case_.model.qkv_bias, name + ".qkv.bias"));
-    Matrix output{x.rows, d_};
+    Matrix output{x.rows, static_cast<std::size_t>(case_.model.heads * case_.model.head_size())};
     for (std::size_t head = 0; head < static_cast<std::size_t>(case_.model.heads); ++head) {
       std::vector<Vector> keys;
       for (std::size_t i = 0; i < x.rows; ++i) {
-        keys.push_back(turned(qkv, i, place(head).key));
+        keys.push_back(turned(qkv, i, place(head).key, name + ".key_norm.weight"));
         attend(qkv, keys, output, block, sequence, head, i);
       }
     }
@@ -174,22 +183,33 @@ class Reference {
               std::size_t i) const {
     const auto size = static_cast<std::size_t>(case_.model.head_size()), window = static_cast<std::size_t>(case_.model.window(block));
     const std::size_t first = window > 0 && i + 1 > window ? i + 1 - window : 0;
-    const Vector query = turned(qkv, i, place(head).query);
+    const Vector query = turned(qkv, i, place(head).query, text("block.", block, ".attention.query_norm.weight"));
     Vector p(i + 1);
     double total = 0;
     for (std::size_t k = first; k <= i; ++k) {
       double score = 0;
       for (std::size_t c = 0; c < size; ++c) score += query[c] * keys[k][c];
-      total += p[k] = std::exp(case_.model.scaled_scores ? score / std::sqrt(static_cast<double>(size)) : score);
+      if (case_.model.scaled_scores) score /= std::sqrt(static_cast<double>(size));
+      if (case_.model.alibi) score -= slope(static_cast<int>(head)) * static_cast<double>(i - k);
+      total += p[k] = std::exp(score);
     }
     for (std::size_t k = first; k <= i; ++k) p[k] *= mask(probabilities_site, block + 1, sequence, head, i, k) / total;
     for (std::size_t c = 0; c < size; ++c)
       for (std::size_t k = first; k <= i; ++k) output(i, head * size + c) += p[k] * qkv(k, place(head).value + c);
   }
 
+  /// As Press et al. 2022 choose them: geometric sequences, that of the next power of two filling in what is missing.
+  double slope(int head) const {
+    int power = 1;
+    while (power * 2 <= case_.model.heads) power *= 2;
+    if (head < power) return std::pow(std::pow(2, -8.0 / power), head + 1);
+    return std::pow(std::pow(2, -8.0 / (2 * power)), 2 * (head - power) + 1);
+  }
+
   double activated(double v) const {
     switch (case_.model.activation) {
       case model::Activation::relu: return std::max(v, 0.0);
+      case model::Activation::gelu: return 0.5 * v * std::erfc(-v / std::sqrt(2));
       case model::Activation::swiglu: return v / (1 + std::exp(-v));
       default: return 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
     }
@@ -210,7 +230,7 @@ class Reference {
     const Matrix attended = attention(pre ? normalized(x, norm1) : x, block, sequence);
     Matrix middle = sum(x, dropped(attended, attention_site, block + 1, sequence));
     if (!pre) middle = normalized(middle, norm1);
-    const Matrix fed = feed_forward(pre ? normalized(middle, norm2) : middle, block);
+    const Matrix fed = feed_forward(pre ? normalized(case_.model.parallel_residual ? x : middle, norm2) : middle, block);
     const Matrix end = sum(middle, dropped(fed, feed_forward_site, block + 1, sequence));
     return pre ? end : normalized(end, norm2);
   }

@@ -44,6 +44,27 @@ const std::string llama_32_1b_json = R"({
   "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 128256})";
 
+const std::string qwen3_06b_json = R"({
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151645,
+  "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072,
+  "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+  "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true, "use_sliding_window": false, "vocab_size": 151936})";
+
+const std::string pythia_70m_json = R"({
+  "architectures": ["GPTNeoXForCausalLM"], "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "gelu", "hidden_size": 512,
+  "initializer_range": 0.02, "intermediate_size": 2048, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048, "model_type": "gpt_neox",
+  "num_attention_heads": 8, "num_hidden_layers": 6, "rotary_emb_base": 10000, "rotary_pct": 0.25, "tie_word_embeddings": false,
+  "torch_dtype": "float16", "use_cache": true, "use_parallel_residual": true, "vocab_size": 50304})";
+
+const std::string bloom_560m_json = R"({
+  "apply_residual_connection_post_layernorm": false, "attention_dropout": 0.0, "architectures": ["BloomForCausalLM"],
+  "attention_softmax_in_fp32": true, "bias_dropout_fusion": true, "bos_token_id": 1, "eos_token_id": 2, "hidden_dropout": 0.0,
+  "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "masked_softmax_fusion": true, "model_type": "bloom", "n_embed": 1024,
+  "n_inner": null, "n_layer": 24, "num_attention_heads": 16, "offset_alibi": 100, "pad_token_id": 3, "pretraining_tp": 1,
+  "seq_length": 2048, "skip_bias_add": true, "skip_bias_add_qkv": false, "slow_but_exact": false, "unk_token_id": 0, "use_cache": true,
+  "vocab_size": 250880})";
+
 model::Config read(const std::string& text, std::string_view name = "m") {
   return hugging_face_config_from_json(text, "config.json", name);
 }
@@ -57,6 +78,9 @@ TEST(HuggingFace, PublishedConfigsAreTheBuiltInModels) {
   EXPECT_EQ(read(opt_350m_json, "opt-350m"), model::built_in("opt-350m"));
   EXPECT_EQ(read(gpt_neo_json, "gpt-neo-125m"), model::built_in("gpt-neo-125m"));
   EXPECT_EQ(read(llama_32_1b_json, "llama-3.2-1b"), model::built_in("llama-3.2-1b"));
+  EXPECT_EQ(read(qwen3_06b_json, "qwen3-0.6b"), model::built_in("qwen3-0.6b"));
+  EXPECT_EQ(read(pythia_70m_json, "pythia-70m"), model::built_in("pythia-70m"));
+  EXPECT_EQ(read(bloom_560m_json, "bloom-560m"), model::built_in("bloom-560m"));
 }
 
 TEST(HuggingFace, LlamasOfOtherGenerations) {
@@ -112,13 +136,33 @@ TEST(HuggingFace, Qwen2MayHaveWindowsInSomeBlocks) {
   expect_refused([&] { of(R"("layer_types": ["full", "full", "full", "full"])"); }, "/layer_types/0", "'full'");
 }
 
-TEST(HuggingFace, ModelsLikeLlamaAreWrittenAsTheyAreRead) {
+TEST(HuggingFace, ModelsAreWrittenAsTheyAreRead) {
   for (const char* json : {R"({"model_type": "llama", "attention_bias": true})", R"({"model_type": "mistral", "sliding_window": 17})",
                            R"({"model_type": "mistral", "sliding_window": null})", R"({"model_type": "qwen2"})",
-                           R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})"}) {
+                           R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})",
+                           R"({"model_type": "llama", "head_dim": 96, "num_attention_heads": 32})", R"({"model_type": "qwen3"})",
+                           R"({"model_type": "qwen3", "attention_bias": true, "head_dim": 6, "hidden_size": 24, "num_attention_heads": 4,
+                               "num_key_value_heads": 2, "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})",
+                           R"({"model_type": "gpt_neox"})", R"({"model_type": "gpt_neox", "rotary_pct": 1.0, "attention_bias": false,
+                               "use_parallel_residual": false, "tie_word_embeddings": true, "hidden_act": "gelu_fast"})",
+                           R"({"model_type": "gpt_neox", "hidden_size": 30, "num_attention_heads": 5, "rotary_pct": 0.4})",
+                           R"({"model_type": "bloom", "n_layer": 3, "seq_length": 77})"}) {
     const auto config = read(json, "model");
     EXPECT_EQ(read(hugging_face_config_to_json(config, Precision::fp32, ""), "model"), config) << json;
   }
+}
+
+/// As transformers 5 writes them.
+TEST(HuggingFace, PartsOfHeadsAreTurned) {
+  const auto columns = [](const char* more) {
+    return read(text(R"({"model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 4)", more, "}")).rotary.width;
+  };
+  EXPECT_EQ(columns(""), 4);
+  EXPECT_EQ(columns(R"(, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 10000.0, "rope_type": "default"})"), 8);
+  EXPECT_EQ(columns(R"(, "rope_parameters": {"partial_rotary_factor": 1.0, "rope_theta": 10000.0, "rope_type": "default"})"), 0);
+  const auto bloom = read(R"({"model_type": "bloom", "hidden_size": 24, "n_head": 3, "n_layer": 2, "vocab_size": 61})");
+  EXPECT_TRUE(bloom.alibi && bloom.embedding_norm && bloom.interleaved_qkv && bloom.tied_head);
+  EXPECT_EQ(bloom.feed_forward, 96);
 }
 
 TEST(HuggingFace, WindowsAreAsFewAsSayIt) {
@@ -154,9 +198,10 @@ TEST(HuggingFace, ReadsWhatDiffers) {
 }
 
 TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
-  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo, llama, mistral or qwen2", "bert");
+  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox or bloom",
+          "bert");
   refused(gpt2_json, "\"model_type\": \"gpt2\", ", "", "'model_type' is missing", "");
-  refused(gpt2_json, "\"gelu_new\"", "\"gelu\"", "/activation_function: expected gelu_new", "'gelu'");
+  refused(gpt2_json, "\"gelu_new\"", "\"quick_gelu\"", "/activation_function: expected gelu, gelu_new", "'quick_gelu'");
   refused(gpt2_json, "\"embd_pdrop\": 0.1", "\"embd_pdrop\": 0.2", "/embd_pdrop: expected 0.1", "resid_pdrop");
   refused(gpt2_json, "\"n_ctx\": 1024", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
   refused(gpt2_json, "\"n_ctx\": 1024", "\"scale_attn_weights\": false", "/scale_attn_weights: expected true", "");
@@ -179,7 +224,14 @@ TEST(HuggingFace, RefusesWhatItDoesNotTrainOfGptNeoAndLlama) {
   refused(gpt_neo_json, "\"use_cache\": true", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
   refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"", "/rope_scaling/rope_type: expected default or llama3",
           "'yarn'");
-  refused(llama_32_1b_json, "\"head_dim\": 64", "\"head_dim\": 128", "/head_dim: expected 64", "hidden_size / num_attention_heads");
+  refused(llama_32_1b_json, "\"head_dim\": 64", "\"head_dim\": 63", "even", "63");
+  refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 1.5", "/rotary_pct: expected a part", "1.5");
+  refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 0.05", "rotary width is 3", "even");
+  refused(pythia_70m_json, "\"gelu\"", "\"silu\"", "/hidden_act: expected gelu", "'silu'");
+  refused(bloom_560m_json, "\"hidden_dropout\": 0.0", "\"hidden_dropout\": 0.1", "/hidden_dropout: expected 0", "0.1");
+  refused(bloom_560m_json, "\"apply_residual_connection_post_layernorm\": false", "\"apply_residual_connection_post_layernorm\": true",
+          "/apply_residual_connection_post_layernorm: expected false", "");
+  refused(bloom_560m_json, "\"n_inner\": null", "\"n_inner\": 64", "/n_inner: expected 4096", "hidden_size");
   refused(llama_32_1b_json, "\"silu\"", "\"gelu\"", "/hidden_act: expected silu", "'gelu'");
   refused(llama_32_1b_json, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7", "key_value_heads is 7", "32");
   refused(llama_32_1b_json, "\"rope_theta\": 500000.0", "\"rope_theta\": 0", "/rope_theta: expected a number above 0", "");

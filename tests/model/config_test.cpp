@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "flotilla/base/error.hpp"
 #include "support/refusal.hpp"
 
@@ -94,11 +96,25 @@ TEST(Check, RefusesEveryImpossibleField) {
   refuses([](Config& c) { c.rotary.low_frequency = 4; }, "low_frequency");
   refuses([](Config& c) { c.rotary.original_positions = 0; }, "original_positions");
   refuses([](Config& c) { c.heads = 64, c.rotary.theta = 1e4; }, "even");
+  refuses([](Config& c) { c.head_width = -1; }, "head_width");
+  refuses([](Config& c) { c.head_width = 1 << 24; }, "head_width");
+  refuses([](Config& c) { c.rotary.theta = 1e4, c.rotary.width = 3; }, "rotary width");
+  refuses([](Config& c) { c.rotary.theta = 1e4, c.rotary.width = 18; }, "rotary width");
+  refuses([](Config& c) { c.rotary.theta = 1e4, c.alibi = true; }, "alibi");
+  refuses([](Config& c) { c.embedding_norm = true; }, "embedding_norm");
+  refuses([](Config& c) { c.parallel_residual = true; }, "parallel_residual");
 }
 
 TEST(Fingerprint, OlderFamiliesKeepTheirs) {
   EXPECT_EQ(fingerprint(built_in("gpt2-tiny"), 64),
             "hidden 64, heads 4, feed-forward 256, vocabulary 256, embedding 64, pre-norm, gelu, final norm, length 64");
+}
+
+/// Press et al. 2022: 8 heads from 1/2 to 1/256; 12 heads have four more of 16 heads' slopes between.
+TEST(HeadSlope, OfPowersOfTwoAndOthers) {
+  for (int head = 0; head < 8; ++head) EXPECT_DOUBLE_EQ(head_slope(head, 8), std::exp2(-(head + 1)));
+  for (int head = 0; head < 8; ++head) EXPECT_EQ(head_slope(head, 12), head_slope(head, 8));
+  for (int head = 8; head < 12; ++head) EXPECT_DOUBLE_EQ(head_slope(head, 12), std::exp2(-0.5 * (2 * (head - 8) + 1)));
 }
 
 TEST(Fingerprint, TellsFamiliesApart) {
@@ -117,6 +133,13 @@ TEST(Fingerprint, TellsFamiliesApart) {
   differs([](Config& c) { c.feed_forward_bias = true; });
   differs([](Config& c) { c.tied_head = true; });
   differs([](Config& c) { c.activation = Activation::gelu_tanh; });
+  differs([](Config& c) { c.activation = Activation::gelu; });
+  differs([](Config& c) { c.head_width = 32; });
+  differs([](Config& c) { c.query_key_norms = true; });
+  differs([](Config& c) { c.alibi = true; });
+  differs([](Config& c) { c.embedding_norm = true; });
+  differs([](Config& c) { c.parallel_residual = true; });
+  differs([](Config& c) { c.rotary.width = 8; });
 }
 
 }  // namespace

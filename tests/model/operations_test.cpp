@@ -11,8 +11,8 @@ namespace {
 constexpr Operation all_operations(int i) { return static_cast<Operation>(i); }
 
 std::vector<Segment> segments(const BlockLayout& l) {
-  return {l.norm1_stats, l.attention_input, l.qkv, l.log_sum_exp, l.attention_output, l.middle, l.norm2_stats, l.ff_input,
-          l.up,          l.activated,       l.end};
+  return {l.norm1_stats, l.attention_input, l.raw_heads, l.qkv, l.log_sum_exp, l.attention_output,
+          l.middle,      l.norm2_stats,     l.ff_input,  l.up,  l.activated,   l.end};
 }
 
 TEST(Operations, NamesRoundTrip) {
@@ -77,8 +77,8 @@ TEST(BlockLayout, AbsentPartsAreEmpty) {
   EXPECT_EQ(block_layout(built_in("gpt2-tiny"), shape).up.size, Bytes{2 * 16 * 256 * 4});
   EXPECT_EQ(head_layout(built_in("opt-post-tiny"), shape).normed.size, Bytes{0});
   EXPECT_EQ(head_layout(built_in("opt-post-tiny"), shape).projected.size, Bytes{2 * 16 * 32 * 4});
-  EXPECT_EQ(embedding_saved(built_in("gpt2-tiny"), shape), Bytes{0});
-  EXPECT_EQ(embedding_saved(built_in("opt-post-tiny"), shape), Bytes{2 * 16 * 32 * 4});
+  EXPECT_EQ(embedding_layout(built_in("gpt2-tiny"), shape).total, Bytes{0});
+  EXPECT_EQ(embedding_layout(built_in("opt-post-tiny"), shape).total, Bytes{2 * 16 * 32 * 4});
 }
 
 TEST(LocalExtents, SumToTheWhole) {

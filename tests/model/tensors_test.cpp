@@ -15,7 +15,12 @@ TEST(Tensors, CountsAreThePublishedModels) {
       {"opt-6.7b", 6658473984},     {"opt-13b", 12853473280},     {"gpt-neo-125m", 125198592},  {"gpt-neo-1.3b", 1315575808},
       {"gpt-neo-2.7b", 2651307520}, {"llama-2-7b", 6738415616},   {"llama-2-13b", 13015864320}, {"llama-2-70b", 68976648192},
       {"llama-3-8b", 8030261248},   {"llama-3-70b", 70553706496}, {"llama-3.1-8b", 8030261248}, {"llama-3.2-1b", 1235814400},
-      {"llama-3.2-3b", 3212749824}};
+      {"llama-3.2-3b", 3212749824}, {"qwen3-0.6b", 596049920},    {"qwen3-1.7b", 1720574976},   {"qwen3-4b", 4022468096},
+      {"qwen3-8b", 8190735360},     {"qwen3-14b", 14768307200},   {"qwen3-32b", 32762123264},   {"pythia-70m", 70426624},
+      {"pythia-160m", 162322944},   {"pythia-410m", 405334016},   {"pythia-1b", 1011781632},    {"pythia-1.4b", 1414647808},
+      {"pythia-2.8b", 2775208960},  {"pythia-6.9b", 6857302016},  {"pythia-12b", 11846072320},  {"gpt-neox-20b", 20554567680},
+      {"bloom-560m", 559214592},    {"bloom-1b1", 1065314304},    {"bloom-1b7", 1722408960},    {"bloom-3b", 3002557440},
+      {"bloom-7b1", 7069016064},    {"bloom-176b", 176247271424}};
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
 }
 
@@ -82,6 +87,31 @@ TEST(Tensors, WhatAFamilyLacksIsNotThere) {
   EXPECT_FALSE(neo.contains("block.0.attention.qkv.bias"));
   for (const char* there : {"embedding.position", "block.0.attention.out.bias", "block.0.feed_forward.up.bias", "head.norm.bias"})
     EXPECT_TRUE(neo.contains(there)) << there;
+}
+
+/// Each head's query, key and value stand together, and the norms of heads are everybody's.
+TEST(Tensors, WhatNewerFamiliesAdd) {
+  std::map<std::string, Tensor> qwen3, neox, bloom;
+  for (const Tensor& t : tensors(built_in("qwen3-tiny"))) qwen3[t.name] = t;
+  for (const Tensor& t : tensors(built_in("pythia-tiny"))) neox[t.name] = t;
+  for (const Tensor& t : tensors(built_in("bloom-tiny"))) bloom[t.name] = t;
+  EXPECT_EQ(qwen3.at("block.0.attention.qkv.weight").shape, (std::vector<std::int64_t>{(6 + 2 * 3) * 24, 96}));
+  EXPECT_EQ(qwen3.at("block.0.attention.out.weight").shape, (std::vector<std::int64_t>{96, 6 * 24}));
+  EXPECT_EQ(qwen3.at("block.0.attention.out.weight").units(), 3);
+  for (const char* norm : {"block.0.attention.query_norm.weight", "block.1.attention.key_norm.weight"}) {
+    EXPECT_EQ(qwen3.at(norm).shape, std::vector<std::int64_t>{24});
+    EXPECT_EQ(qwen3.at(norm).axis, Axis::none);
+    EXPECT_TRUE(qwen3.at(norm).summed);
+  }
+  EXPECT_FALSE(qwen3.at("block.0.norm1.weight").summed);
+  for (const auto* family : {&neox, &bloom}) {
+    EXPECT_EQ(family->at("block.0.attention.qkv.weight").unit, 3 * 16);
+    EXPECT_EQ(family->at("block.0.attention.qkv.weight").fused, 1);
+    EXPECT_EQ(family->at("block.0.attention.qkv.bias").units(), 4);
+    EXPECT_FALSE(family->contains("embedding.position"));
+  }
+  EXPECT_TRUE(neox.contains("head.word"));
+  EXPECT_TRUE(bloom.contains("embedding.norm.bias"));
 }
 
 TEST(Tensors, OnlyGpt2ScalesTheOutputMatrices) {

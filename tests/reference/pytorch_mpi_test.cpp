@@ -115,11 +115,13 @@ std::vector<double> distances(Trainer& ours, const Values& values, const std::ma
 }
 
 /// Everything but the bias of keys: by softmax's shift invariance its gradient is zero, what is computed is noise, and Adam makes whole
-/// steps of noise. Nothing else depends on it. Turned by angles that are slow over ten positions, it is nearly so (llama_tied; the others
-/// with rotation have no biases). Its gradient is compared all the same, by the norm of the whole tensor.
+/// steps of noise. Nothing else depends on it. Turned by angles that are slow over ten positions, it is nearly so (llama_tied, gpt_neox;
+/// the others with rotation have no biases). Its gradient is compared all the same, by the norm of the whole tensor.
 bool is_determined(const model::Tensor& tensor, std::size_t element) {
-  const std::size_t third = static_cast<std::size_t>(tensor.shape[0]) / 3;
-  return !tensor.name.ends_with("qkv.bias") || element / third != 1;
+  if (!tensor.name.ends_with("qkv.bias")) return true;
+  // All queries, all keys, all values; or head after head its own.
+  const auto all = static_cast<std::size_t>(tensor.fused == 3 ? tensor.shape[0] : tensor.unit);
+  return element % all / (all / 3) != 1;
 }
 
 double update_norm(const ReferenceNumbers& numbers, const model::Tensor& tensor) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the numbers that pytorch_test.cpp compares Flotilla with: loss, logits, every gradient and a few AdamW updates of small GPT-2,
-OPT, GPT-Neo and Llama models, by Hugging Face's own modules in PyTorch.
+OPT, GPT-Neo, Llama, Qwen3, GPT-NeoX and BLOOM models, by Hugging Face's own modules in PyTorch.
 
 Everything is computed in float64 and rounded to float32 on writing, so that the numbers' own error is far below the test's bounds.
 Weights and tokens are formulas (see weights() and tokens()) that the test repeats; the files hold results alone. README.md says what is
@@ -20,8 +20,11 @@ import transformers
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import modeling_rope_utils
+from transformers.models.bloom import modeling_bloom
 from transformers.models.gpt_neo import modeling_gpt_neo
+from transformers.models.gpt_neox import modeling_gpt_neox
 from transformers.models.llama import modeling_llama
+from transformers.models.qwen3 import modeling_qwen3
 
 SEQUENCES, LENGTH, UPDATES = 4, 10, 4
 PEAK, MINIMUM, WARMUP, TOTAL = 2e-3, 2e-4, 2, 5  # learning rate
@@ -41,6 +44,13 @@ LLAMA = dict(num_hidden_layers=2, hidden_size=24, intermediate_size=34, max_posi
 # Four angles, of which one is kept, one mixed and two stretched.
 STRETCHED = dict(rope_type="llama3", rope_theta=10000.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
                  original_max_position_embeddings=100)
+# Heads wider than hidden / heads.
+QWEN3 = dict(LLAMA, num_attention_heads=6, num_key_value_heads=3, head_dim=6, tie_word_embeddings=False)
+# Half of each head is turned: two angles of four.
+GPT_NEOX = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, intermediate_size=58, max_position_embeddings=12, vocab_size=61,
+                hidden_act="gelu", rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))
+# Three heads: the third's slope is none of a power of two.
+BLOOM = dict(n_layer=2, hidden_size=24, n_head=3, vocab_size=61, bos_token_id=0, eos_token_id=0, pad_token_id=None)
 MODELS = {
     "gpt2": (transformers.GPT2LMHeadModel, transformers.GPT2Config(**GPT2)),
     "opt": (transformers.OPTForCausalLM, transformers.OPTConfig(**OPT, do_layer_norm_before=True, word_embed_proj_dim=24)),
@@ -53,6 +63,9 @@ MODELS = {
     "llama_tied": (transformers.LlamaForCausalLM,
                    transformers.LlamaConfig(**LLAMA, num_attention_heads=3, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
                                             rope_parameters=STRETCHED)),
+    "qwen3": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**QWEN3)),
+    "gpt_neox": (transformers.GPTNeoXForCausalLM, transformers.GPTNeoXConfig(**GPT_NEOX)),
+    "bloom": (transformers.BloomForCausalLM, transformers.BloomConfig(**BLOOM)),
 }
 
 
@@ -191,6 +204,9 @@ def llama_tensors(model):
         found.append(Tensor(f"block.{i}.norm1.weight", [block.input_layernorm.weight]))
         found += joined(f"block.{i}.attention.qkv", [attention.q_proj, attention.k_proj, attention.v_proj], groups)
         found += linear(f"block.{i}.attention.out", attention.o_proj)
+        if hasattr(attention, "q_norm"):
+            found.append(Tensor(f"block.{i}.attention.query_norm.weight", [attention.q_norm.weight]))
+            found.append(Tensor(f"block.{i}.attention.key_norm.weight", [attention.k_norm.weight]))
         found.append(Tensor(f"block.{i}.norm2.weight", [block.post_attention_layernorm.weight]))
         found += joined(f"block.{i}.feed_forward.up", [mlp.gate_proj, mlp.up_proj])
         found += linear(f"block.{i}.feed_forward.down", mlp.down_proj)
@@ -198,7 +214,31 @@ def llama_tensors(model):
     return found if config.tie_word_embeddings else found + [Tensor("head.word", [model.lm_head.weight])]
 
 
-TENSORS = {"gpt2": gpt2_tensors, "opt": opt_tensors, "gpt_neo": gpt_neo_tensors, "llama": llama_tensors}
+def neox_block(name, block, attention):
+    """As GPT-NeoX and BLOOM name a block's modules. Queries, keys and values of a head stand together in both, as ours do."""
+    return (linear(f"{name}.norm1", block.input_layernorm) + linear(f"{name}.attention.qkv", attention.query_key_value)
+            + linear(f"{name}.attention.out", attention.dense) + linear(f"{name}.norm2", block.post_attention_layernorm)
+            + linear(f"{name}.feed_forward.up", block.mlp.dense_h_to_4h) + linear(f"{name}.feed_forward.down", block.mlp.dense_4h_to_h))
+
+
+def gpt_neox_tensors(model):
+    body = model.gpt_neox
+    found = [Tensor("embedding.word", [body.embed_in.weight])]
+    for i, block in enumerate(body.layers):
+        found += neox_block(f"block.{i}", block, block.attention)
+    return found + linear("head.norm", body.final_layer_norm) + [Tensor("head.word", [model.get_output_embeddings().weight])]
+
+
+def bloom_tensors(model):
+    body = model.transformer
+    found = [Tensor("embedding.word", [body.word_embeddings.weight])] + linear("embedding.norm", body.word_embeddings_layernorm)
+    for i, block in enumerate(body.h):
+        found += neox_block(f"block.{i}", block, block.self_attention)
+    return found + linear("head.norm", body.ln_f)
+
+
+TENSORS = {"gpt2": gpt2_tensors, "opt": opt_tensors, "gpt_neo": gpt_neo_tensors, "llama": llama_tensors, "qwen3": llama_tensors,
+           "gpt_neox": gpt_neox_tensors, "bloom": bloom_tensors}
 
 
 class Float64:
@@ -212,8 +252,9 @@ class Float64:
 
 @contextlib.contextmanager
 def in_float64():
-    """GPT-Neo's scores and Llama's norms and angles go through float32 whatever the model's type; here they do not."""
-    modules = (modeling_gpt_neo, modeling_llama, modeling_rope_utils)
+    """Scores of GPT-Neo and BLOOM, and norms and angles of those with rotation, go through float32 whatever the model's type; here they
+    do not."""
+    modules = (modeling_bloom, modeling_gpt_neo, modeling_gpt_neox, modeling_llama, modeling_qwen3, modeling_rope_utils)
     for module in modules:
         module.torch = Float64()
     try:
@@ -299,10 +340,14 @@ def write(folder, name, config, scalars, kept):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(__file__).parent / "numbers", help="folder to write to")
-    folder = parser.parse_args().output
+    parser.add_argument("models", nargs="*", help="write only these")
+    arguments = parser.parse_args()
+    folder = arguments.output
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     for name, (kind, config) in MODELS.items():
+        if arguments.models and name not in arguments.models:
+            continue
         inputs, targets = tokens(config.vocab_size)
         write_weights(folder, name, make_model(kind, config, "eager")[0])
         with sdpa_kernel(SDPBackend.MATH), in_float64():

@@ -28,7 +28,8 @@ struct ReferenceNumbers {
 
 /// One of `reference_models`. Throws std::runtime_error naming the file when its layout is not that of the model's tensors.
 ReferenceNumbers reference_numbers(const std::string& name);
-inline constexpr const char* reference_models[] = {"gpt2", "opt", "opt_post", "gpt_neo", "llama", "llama_tied"};
+inline constexpr const char* reference_models[] = {"gpt2",       "opt",   "opt_post", "gpt_neo", "llama",
+                                                   "llama_tied", "qwen3", "gpt_neox", "bloom"};
 
 /// A file of the folder of PyTorch's results: "gpt2.safetensors".
 std::filesystem::path reference_file(const std::string& name);

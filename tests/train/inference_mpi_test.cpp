@@ -122,7 +122,9 @@ TEST(CachedWindow, LeavesOutWhatOnePassLeavesOut) {
   EXPECT_LT(distance(found, expected), 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Cached, ::testing::Values("gpt2-tiny", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"));
+INSTANTIATE_TEST_SUITE_P(Models, Cached,
+                         ::testing::Values("gpt2-tiny", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny",
+                                           "pythia-tiny", "bloom-tiny"));
 
 /// The same parameters: token by token, scores are the evaluation's loss.
 TEST(Scores, AddUpToTheEvaluation) {

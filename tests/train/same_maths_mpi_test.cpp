@@ -96,7 +96,7 @@ model::Config small(const std::string& name) {
 TEST(SameMaths, EveryCombinationOfDegrees) {
   const int ranks = tests::everybody().size();
   int combinations = 0;
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"})
+  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny"})
     for (int data : {1, 2, 4})
       for (int pipeline : {1, 2, 4})
         for (int tensor : {1, 2, 4})
@@ -138,6 +138,13 @@ plan::Plan any_plan_of(int ranks, std::mt19937& random) {
   }
 }
 
+int largest_degree(const plan::Plan& plan) {
+  int most = 1;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) most = std::max(most, replica.tensor_parallel);
+  return most;
+}
+
 TEST(SameMaths, AnyPlan) {
   std::mt19937 random{static_cast<unsigned>(77 + tests::everybody().size())}, cuts{static_cast<unsigned>(tests::everybody().size())};
   for (int trial = 0; trial < any_plans(); ++trial) {
@@ -151,6 +158,21 @@ TEST(SameMaths, AnyPlan) {
       expect_same_maths(plan, 1, 2e-3, bf16_tolerance(plan.model), placement);
     if (HasFailure()) return;
   }
+}
+
+/// Norms of heads, whose gradients members sum; sub-layers side by side; slopes and a norm of the embedding.
+TEST(SameMaths, AnyPlanOfNewerFamilies) {
+  std::mt19937 random{static_cast<unsigned>(91 + tests::everybody().size())};
+  for (const std::string name : {"qwen3-tiny", "pythia-tiny", "bloom-tiny"})
+    for (int tried = 0; tried < (tests::test_device() == "cpu" ? 6 : 2) && !HasFailure();) {
+      auto plan = any_plan_of(tests::everybody().size(), random);
+      auto model = small(name);
+      model.blocks = plan.model.blocks;
+      if (plan.precision != Precision::fp32 || largest_degree(plan) > model::largest_tensor_parallel(model)) continue;
+      plan.model = model;
+      plan.shard_optimizer = tried++ % 2 == 1;
+      expect_same_maths(plan, 1, loss_tolerance, gradient_tolerance, tests::any_placement(random, tests::everybody().size()));
+    }
 }
 
 /// Two or three stages on each device, of which two or three follow one another; stages that are dealt unlike among them.

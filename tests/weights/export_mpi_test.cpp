@@ -113,6 +113,8 @@ class ModelLikeLlama : public checkpoint::Together, public ::testing::WithParamI
     config.position_offset = 0;
     if (config.family != "llama") config.windows = {5};
     config.qkv_bias = config.family == "qwen2";
+    config.query_key_norms = config.family == "qwen3";
+    if (config.query_key_norms) config.head_width = 6;
     return config;
   }
 };
@@ -145,7 +147,7 @@ TEST_P(ModelLikeLlama, ComesBackAsItWent) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ModelLikeLlama, ::testing::Values("llama", "mistral", "qwen2"));
+INSTANTIATE_TEST_SUITE_P(Families, ModelLikeLlama, ::testing::Values("llama", "mistral", "qwen2", "qwen3"));
 
 }  // namespace
 }  // namespace flotilla::weights

@@ -9,6 +9,7 @@ namespace flotilla::model {
 
 enum class Activation {
   gelu_tanh,
+  gelu,  ///< x times the normal distribution function of x (Hendrycks and Gimpel 2016), which gelu_tanh is close to
   relu,
   swiglu,  ///< silu(gate) * up: two matrices in, side by side in one tensor, gate first (Shazeer 2020)
 };
@@ -21,7 +22,8 @@ enum class NormKind {
 /// Positions by rotation of queries and keys (Su et al. 2021), as Hugging Face's Llama lays it out: columns i and i + head_size / 2 of a
 /// head are turned together, by position * theta^(-2i / head_size).
 struct Rotary {
-  double theta = 0;  ///< base of the angles; 0: no rotation, positions come from a table
+  double theta = 0;  ///< base of the angles; 0: no rotation, positions come from elsewhere
+  int width = 0;     ///< leading columns of a head that are turned, and counted as head_size; 0: all
   /// Llama 3.1's stretching (Hugging Face's rope_type llama3): an angle that turns fewer than `low_frequency` times over
   /// `original_positions` is divided by `factor`, one that turns more than `high_frequency` times is kept, one between is mixed.
   double factor = 1;  ///< 1: none
@@ -36,11 +38,12 @@ struct Rotary {
 /// Layers, numbered 0 … blocks+1: embedding, the blocks, head. Plans cut between layers.
 struct Config {
   std::string name;    ///< "gpt2", "opt-350m", or the stem of a config.json
-  std::string family;  ///< "gpt2", "opt", "gpt_neo", "llama", "mistral" or "qwen2", as Hugging Face's model_type; for messages and export
+  std::string family;  ///< "gpt2", "opt", "gpt_neo", "llama", "mistral", "qwen2", "qwen3", "gpt_neox" or "bloom": Hugging Face's model_type
   int blocks = 0;
   int hidden = 0;
   int heads = 0;
   int key_value_heads = 0;  ///< each serves heads / key_value_heads query heads (Ainslie et al. 2023); 0: every head has its own
+  int head_width = 0;       ///< columns of a head; 0: hidden / heads
   int feed_forward = 0;
   int vocabulary = 0;
   int positions = 0;        ///< longest sequence
@@ -56,8 +59,17 @@ struct Config {
   double init_std = 0.02;
   bool scaled_residual_init = false;  ///< GPT-2: the two output matrices of a block use init_std / sqrt(2 * blocks)
   Rotary rotary = {};
+  /// Scores get head_slope(head, heads) * (position of the key - that of the query) (Press et al. 2022); nothing else knows of positions.
+  bool alibi = false;
+  bool embedding_norm = false;  ///< a norm of the embedded tokens
+  /// The feed-forward and attention read the same input: both are added to it (Wang and Komatsuzaki 2021); norms stand before them.
+  bool parallel_residual = false;
+  /// Rows of qkv: head after head its query, its key, its value, as where heads share keys; else all queries, all keys, all values.
+  bool interleaved_qkv = false;
   /// Keys that a query sees, itself the last of them; 0: all up to itself. Block l uses entry l modulo their number; none: all zero.
   std::vector<int> windows = {};
+  /// Queries and keys of every head are normed before they are rotated, by NormKind::rms over the head's columns (Henry et al. 2020).
+  bool query_key_norms = false;
   bool scaled_scores = true;  ///< scores are divided by sqrt(head_size) (not in GPT-Neo)
   bool qkv_bias = true, attention_output_bias = true, feed_forward_bias = true;
   bool tied_head = true;  ///< the head multiplies with the token embedding; else with a table of its own, head.word
@@ -67,12 +79,17 @@ struct Config {
   bool operator==(const Config&) const = default;
 
   int layers() const { return blocks + 2; }
-  int head_size() const { return hidden / heads; }
+  int head_size() const { return head_width > 0 ? head_width : hidden / heads; }
+  /// Columns of all heads: of the output product's input.
+  std::int64_t attention_width() const { return std::int64_t{heads} * head_size(); }
   /// Heads of keys and values, each with its queries: what tensor parallelism deals, so that every query meets its keys.
   int groups() const { return key_value_heads > 0 ? key_value_heads : heads; }
   int queries_per_group() const { return heads / groups(); }
   bool shares_keys() const { return groups() != heads; }
+  bool grouped_qkv() const { return shares_keys() || interleaved_qkv; }
   bool rotates() const { return rotary.theta > 0; }
+  int rotated_columns() const { return rotary.width > 0 ? rotary.width : head_size(); }
+  bool has_position_table() const { return !rotates() && !alibi; }
   bool gated() const { return activation == Activation::swiglu; }
   int window(int block) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(block) % windows.size()]; }
   bool projects() const { return embedding_width != hidden; }
@@ -83,12 +100,19 @@ struct Config {
 
 /// Built-in models by name, Hugging Face's where they exist: gpt2, gpt2-medium, gpt2-large, gpt2-xl, opt-125m, opt-350m, opt-1.3b,
 /// opt-2.7b, opt-6.7b, opt-13b, opt-30b, opt-66b, gpt-neo-125m, gpt-neo-1.3b, gpt-neo-2.7b, llama-2-7b, llama-2-13b, llama-2-70b,
-/// llama-3-8b, llama-3-70b, llama-3.1-8b, llama-3.1-70b, llama-3.2-1b, llama-3.2-3b; and small byte-level ones (vocabulary 256):
+/// llama-3-8b, llama-3-70b, llama-3.1-8b, llama-3.1-70b, llama-3.2-1b, llama-3.2-3b, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b, qwen3-14b,
+/// qwen3-32b, pythia-70m, pythia-160m, pythia-410m, pythia-1b, pythia-1.4b, pythia-2.8b, pythia-6.9b, pythia-12b, gpt-neox-20b, bloom-560m,
+/// bloom-1b1, bloom-1b7, bloom-3b, bloom-7b1, bloom-176b; and small byte-level ones (vocabulary 256):
 /// gpt2-tiny, gpt2-mini, opt-tiny, opt-post-tiny (post-norm and projected embedding, like OPT-350M), gpt-neo-tiny (a window of 8 tokens),
-/// llama-tiny (six query heads on three of keys and values, untied). Names compare case-insensitively.
+/// llama-tiny (six query heads on three of keys and values, untied), qwen3-tiny (the same with wider heads and their norms), pythia-tiny,
+/// bloom-tiny. Names compare case-insensitively.
 /// Throws Error{bad_input} naming the nearest known name.
 Config built_in(std::string_view name);
 std::vector<std::string> built_in_names();
+
+/// ALiBi's slope of a head: of n heads, n a power of two, 2^(-8 (head + 1) / n); of others, those of the power of two below and then every
+/// second one of twice as many.
+double head_slope(int head, int heads);
 
 /// What the times of a model's operations depend on, but for sequences, precision and tensor degree: its shape, dropout and the sequence
 /// length, in words.

@@ -16,10 +16,11 @@ namespace flotilla::model {
 /// of the head is its own where it is not tied.
 ///
 ///   embedding_forward   tokens -> partial (N, w): rows of the token embedding that this rank holds, zero elsewhere
-///   embedding_end_forward   partial -> output (N, d): drop(project_in(partial) + position); keeps partial in `saved` if it projects
-///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, rotation, causal attention, out without b1
+///   embedding_end_forward   partial -> output (N, d): drop(norm(project_in(partial)) + position); keeps partial in `saved` if it projects
+///                       or norms
+///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, norms of its heads, rotation, causal attention, out without b1
 ///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1); ff_in = norm2(middle) (pre) or
-///                       norm1(middle) (post); up, activation, down without b2
+///                       norm1(middle) (post) or norm2(input) (parallel residual); up, activation, down without b2
 ///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre); norm2(ff_in + drop(partial + b2)) (post)
 ///   head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, token embedding^T;
 ///                       a row of stats is (maximum, sum of exp(logit - maximum), logit of the target or -inf if it is not ours)
@@ -27,7 +28,8 @@ namespace flotilla::model {
 ///   head_backward       logits, gathered_stats -> partial (N, w): logits become d logits in place, times loss_scale; d word; d input of it
 ///   head_end_backward   partial -> gradient (N, d): back through project_out and final norm
 ///   mlp_backward        gradient (N, d) -> partial: back through block_end and mlp; `gradient` keeps the residual path's part
-///   attention_backward  gradient, partial -> partial: back through the norm before the mlp (adds to gradient), then attention
+///   attention_backward  gradient, partial -> partial: back through the norm before the mlp (adds to gradient), then attention; with a
+///                       parallel residual attention's branch gets the gradient as it was before
 ///   block_begin_backward  gradient, partial -> gradient: back through norm1 (pre), adds the residual path
 ///   embedding_backward  gradient -> d word, d position, d project_in; uses gradient up
 /// input, output, partial, gradient hold elements e; bf16's sums stay fp32 inside an operation.
@@ -149,7 +151,8 @@ struct Segment {
 struct BlockLayout {
   Segment norm1_stats;       ///< (R, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
   Segment attention_input;   ///< (R, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
-  Segment qkv;               ///< (N, qkv_width) e; rotated
+  Segment raw_heads;         ///< (N, raw_width) e: queries and keys before their norms
+  Segment qkv;               ///< (N, qkv_width) e; normed and rotated
   Segment log_sum_exp;       ///< (sequences, H', length) fp32
   Segment attention_output;  ///< (N, H' head_size) e
   Segment middle;            ///< (R, d) e: input + drop(attention + bias)
@@ -183,8 +186,13 @@ struct HeadLayout {
 };
 HeadLayout head_layout(const Config&, const LayerShape&);
 
-/// What the embedding keeps: (R, w) e where it projects, else nothing.
-Bytes embedding_saved(const Config&, const LayerShape&);
+/// What the embedding keeps from forward to backward, of R rows.
+struct EmbeddingLayout {
+  Segment words;       ///< (R, w) e: what is projected or normed; only where it is
+  Segment norm_stats;  ///< (R, 2) fp32; only with a norm
+  Bytes total;
+};
+EmbeddingLayout embedding_layout(const Config&, const LayerShape&);
 
 /// Local heads, heads of keys and values, columns and rows of a token embedding.
 int local_heads(const Config&, const LayerShape&);
@@ -192,11 +200,13 @@ int local_groups(const Config&, const LayerShape&);
 int local_columns(const Config&, const LayerShape&);
 int local_vocabulary(const Config&, const LayerShape&);
 
-/// Columns of qkv on this rank: (heads + 2 heads of keys and values) * head_size. A row is all queries, all keys, all values; where keys
-/// are shared, group after group: its queries, its key, its value.
+/// Columns of qkv on this rank: (heads + 2 heads of keys and values) * head_size. A row is all queries, all keys, all values; where
+/// they are grouped (Config::grouped_qkv), group after group: its queries, its key, its value.
 std::int64_t qkv_width(const Config&, const LayerShape&);
-/// What a block keeps of the tokens before, where LayerShape::cache > 0: (sequences, cache, 2 local groups, head_size) e, a token's keys and
-/// then its values, rotated. A GPU has them group after group where keys are shared.
+/// Columns of BlockLayout::raw_heads: heads of queries and of keys in qkv's order, values left out. 0 where they have no norms.
+std::int64_t raw_width(const Config&, const LayerShape&);
+/// What a block keeps of the tokens before, where LayerShape::cache > 0: (sequences, cache, 2 local groups, head_size) e, a token's keys
+/// and then its values, rotated. A GPU has them group after group where qkv is grouped.
 Bytes cache_size(const Config&, const LayerShape&);
 /// Columns of the feed-forward's first product: those of `activated`, twice with SwiGLU (the gates before the others).
 std::int64_t up_width(const Config&, const LayerShape&);

@@ -31,6 +31,8 @@ struct Tensor {
   std::int64_t unit = 1;  ///< elements of `dimension` per logical unit (a head: head_size)
   Init init = Init::zeros;
   bool decays = false;  ///< AdamW's weight decay applies (matrices yes, biases and norms no)
+  /// Every member of a tensor-parallel group holds it whole, and has the gradient of its own heads alone: the group sums them.
+  bool summed = false;
   bool trained = true;  ///< else it is frozen (Config::frozen): it has no gradient and no optimizer state
 
   bool operator==(const Tensor&) const = default;
@@ -48,17 +50,20 @@ struct Tensor {
 /// w = embedding_width, l = 0 … blocks-1:
 ///
 ///   embedding.word (vocabulary, w) axis vocabulary, tied to the head where tied_head;
-///   embedding.position (position_offset + positions, d), unless rotary;
+///   embedding.norm.{weight,bias} (d), only with embedding_norm;
+///   embedding.position (position_offset + positions, d), unless rotary or alibi;
 ///   embedding.project_in (d, w), only where w != d
-///   block.l.norm1.{weight,bias} (d); block.l.attention.qkv.{weight (3d, d), bias (3d)} axis head dimension 0 fused 3 unit head_size;
-///   block.l.attention.out.{weight (d, d) axis head dimension 1 unit head_size, bias (d)};
+///   block.l.norm1.{weight,bias} (d); block.l.attention.qkv.{weight (3 heads * head_size, d), bias} axis head dimension 0 fused 3 unit
+///   head_size; block.l.attention.out.{weight (d, heads * head_size) axis head dimension 1 unit head_size, bias (d)};
+///   block.l.attention.{query,key}_norm.weight (head_size), only with query_key_norms;
 ///   block.l.norm2.{weight,bias} (d); block.l.feed_forward.up.{weight (f, d), bias (f)} axis column dimension 0;
 ///   block.l.feed_forward.down.{weight (d, f) axis column dimension 1, bias (d)}
 ///   head.norm.{weight,bias} (d), only where final_norm; head.project_out (w, d), only where w != d;
 ///   head.word (vocabulary, w) axis vocabulary, unless tied_head
 ///
 /// Norms of kind rms have no bias; qkv, out and the feed-forward's two have one where the configuration says so. SwiGLU: up has 2f rows,
-/// the gate's and then the others, fused 2. Where g < heads heads of keys and values serve r = heads / g queries each: qkv has
+/// the gate's and then the others, fused 2. Where g < heads heads of keys and values serve r = heads / g queries each,
+/// or qkv is interleaved (r = 1): qkv has
 /// (heads + 2g) * head_size rows, group after group: its r queries, its key, its value (as Megatron-LM lays it out); unit
 /// (r + 2) * head_size, fused 1; out's unit is r * head_size. So every axis head has g units, and a query's keys are where the query is.
 ///

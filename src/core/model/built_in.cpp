@@ -78,6 +78,44 @@ Config llama(const LlamaSize& s, int vocabulary, int positions, double theta) {
   return c;
 }
 
+/// Qwen3: heads wider than their share of the residual stream, and their norms.
+Config qwen3(const LlamaSize& s, int vocabulary, int positions, int head_width, bool tied) {
+  Config c = llama(s, vocabulary, positions, 1e6);
+  c.family = "qwen3";
+  c.norm_epsilon = 1e-6;
+  c.head_width = head_width == s.size.hidden / s.size.heads ? 0 : head_width;
+  c.query_key_norms = true;
+  c.tied_head = tied;
+  return c;
+}
+
+struct NeoxSize {
+  Size size;
+  int vocabulary;
+};
+
+/// GPT-NeoX and Pythia: a quarter of each head is turned; norms and sub-layers side by side.
+Config gpt_neox(const NeoxSize& s, int positions, Activation activation) {
+  Config c = gpt2(s.size, s.vocabulary, positions, 0);
+  c.family = "gpt_neox";
+  c.scaled_residual_init = false;
+  c.activation = activation;
+  c.rotary.theta = 1e4;
+  c.rotary.width = c.head_size() / 4;
+  c.parallel_residual = c.interleaved_qkv = true;
+  c.tied_head = false;
+  return c;
+}
+
+/// No table of positions: scores know how far away a key is.
+Config bloom(const Size& size, int vocabulary, int positions) {
+  Config c = gpt2(size, vocabulary, positions, 0);
+  c.family = "bloom";
+  c.scaled_residual_init = false;
+  c.alibi = c.embedding_norm = c.interleaved_qkv = true;
+  return c;
+}
+
 /// Llama 3.1 and 3.2: the angles of Llama 3, stretched.
 Config stretched(Config c, double factor, bool tied) {
   c.rotary.factor = factor;
@@ -103,6 +141,32 @@ void add_llama(std::vector<Config>& all) {
     all.push_back(stretched(llama(s, 128256, 131072, 5e5), 32, true));
 }
 
+/// Likewise.
+void add_qwen3(std::vector<Config>& all) {
+  constexpr int vocabulary = 151936, positions = 40960, head = 128;
+  for (const LlamaSize& s : {LlamaSize{{"qwen3-0.6b", 28, 1024, 16}, 8, 3072}, LlamaSize{{"qwen3-1.7b", 28, 2048, 16}, 8, 6144},
+                             LlamaSize{{"qwen3-4b", 36, 2560, 32}, 8, 9728}})
+    all.push_back(qwen3(s, vocabulary, positions, head, true));
+  for (const LlamaSize& s : {LlamaSize{{"qwen3-8b", 36, 4096, 32}, 8, 12288}, LlamaSize{{"qwen3-14b", 40, 5120, 40}, 8, 17408},
+                             LlamaSize{{"qwen3-32b", 64, 5120, 64}, 8, 25600}})
+    all.push_back(qwen3(s, vocabulary, positions, head, false));
+}
+
+void add_gpt_neox(std::vector<Config>& all) {
+  for (const NeoxSize& s : {NeoxSize{{"pythia-70m", 6, 512, 8}, 50304}, NeoxSize{{"pythia-160m", 12, 768, 12}, 50304},
+                            NeoxSize{{"pythia-410m", 24, 1024, 16}, 50304}, NeoxSize{{"pythia-1b", 16, 2048, 8}, 50304},
+                            NeoxSize{{"pythia-1.4b", 24, 2048, 16}, 50304}, NeoxSize{{"pythia-2.8b", 32, 2560, 32}, 50304},
+                            NeoxSize{{"pythia-6.9b", 32, 4096, 32}, 50432}, NeoxSize{{"pythia-12b", 36, 5120, 40}, 50688}})
+    all.push_back(gpt_neox(s, 2048, Activation::gelu));
+  all.push_back(gpt_neox({{"gpt-neox-20b", 44, 6144, 64}, 50432}, 2048, Activation::gelu_tanh));
+}
+
+void add_bloom(std::vector<Config>& all) {
+  for (const Size& s : {Size{"bloom-560m", 24, 1024, 16}, Size{"bloom-1b1", 24, 1536, 16}, Size{"bloom-1b7", 24, 2048, 16},
+                        Size{"bloom-3b", 30, 2560, 32}, Size{"bloom-7b1", 30, 4096, 32}, Size{"bloom-176b", 70, 14336, 112}})
+    all.push_back(bloom(s, 250880, 2048));
+}
+
 std::vector<Config> make_built_ins() {
   std::vector<Config> all;
   for (const Size& s :
@@ -114,6 +178,9 @@ std::vector<Config> make_built_ins() {
     all.push_back(opt(s, 50272, 2048, 0.1));
   add_gpt_neo(all);
   add_llama(all);
+  add_qwen3(all);
+  add_gpt_neox(all);
+  add_bloom(all);
   for (Config& c : all)
     if (c.name == "opt-350m") c = post_norm(c, 512);
   all.push_back(gpt2({"gpt2-tiny", 2, 64, 4}, 256, 256, 0));
@@ -122,6 +189,9 @@ std::vector<Config> make_built_ins() {
   all.push_back(post_norm(opt({"opt-post-tiny", 2, 64, 4}, 256, 256, 0), 32));
   all.push_back(gpt_neo({"gpt-neo-tiny", 2, 64, 4}, 256, 256, 8));
   all.push_back(llama({{"llama-tiny", 2, 96, 6}, 3, 256}, 256, 256, 1e4));
+  all.push_back(qwen3({{"qwen3-tiny", 2, 96, 6}, 3, 256}, 256, 256, 24, false));
+  all.push_back(gpt_neox({{"pythia-tiny", 2, 64, 4}, 256}, 256, Activation::gelu));
+  all.push_back(bloom({"bloom-tiny", 2, 64, 4}, 256, 256));
   return all;
 }
 

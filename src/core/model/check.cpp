@@ -29,12 +29,20 @@ void check_groups(const Config& c, std::string_view where) {
                    ": key_value_heads is ", c.key_value_heads, "; it must divide heads (", c.heads, ")");
 }
 
+void check_heads(const Config& c, std::string_view where) {
+  FLOTILLA_REQUIRE(c.head_width > 0 || c.hidden % c.heads == 0, ErrorKind::bad_input, where, ": hidden is ", c.hidden,
+                   "; it must be a multiple of heads (", c.heads, ")");
+  FLOTILLA_REQUIRE(c.head_width >= 0 && c.attention_width() <= largest_extent, ErrorKind::bad_input, where, ": head_width is ",
+                   c.head_width, "; it must be 1 or more, or 0 for hidden / heads, and all heads together at most ", largest_extent,
+                   " columns");
+}
+
 void check_rotary(const Config& c, std::string_view where) {
   const Rotary& r = c.rotary;
   FLOTILLA_REQUIRE(r.theta == 0 || (std::isfinite(r.theta) && r.theta >= 1), ErrorKind::bad_input, where, ": the rotary theta is ", r.theta,
                    "; it must be 1 or more, or 0 for a table of positions");
-  FLOTILLA_REQUIRE(!c.rotates() || c.head_size() % 2 == 0, ErrorKind::bad_input, where, ": a head has ", c.head_size(),
-                   " columns (hidden / heads); rotary positions turn pairs of them, so it must be even");
+  FLOTILLA_REQUIRE(!c.rotates() || c.rotary.width > 0 || c.head_size() % 2 == 0, ErrorKind::bad_input, where, ": a head has ",
+                   c.head_size(), " columns; rotary positions turn pairs of them, so it must be even");
   FLOTILLA_REQUIRE(std::isfinite(r.factor) && r.factor >= 1, ErrorKind::bad_input, where, ": the rotary factor is ", r.factor,
                    "; it must be 1 or more");
   FLOTILLA_REQUIRE(
@@ -42,6 +50,17 @@ void check_rotary(const Config& c, std::string_view where) {
       ErrorKind::bad_input, where, ": the rotary low_frequency is ", r.low_frequency, " and high_frequency ", r.high_frequency,
       "; the low one must be above 0 and below the high one");
   bounded(where, "original_positions", r.original_positions);
+}
+
+void check_positions(const Config& c, std::string_view where) {
+  FLOTILLA_REQUIRE(c.rotary.width >= 0 && c.rotary.width % 2 == 0 && c.rotary.width <= c.head_size(), ErrorKind::bad_input, where,
+                   ": the rotary width is ", c.rotary.width, "; it must be an even number of a head's ", c.head_size(),
+                   " columns, or 0 for all");
+  FLOTILLA_REQUIRE(!c.alibi || !c.rotates(), ErrorKind::bad_input, where, ": positions are both rotary and alibi; one of them must be off");
+  FLOTILLA_REQUIRE(!c.embedding_norm || (!c.projects() && !c.has_position_table()), ErrorKind::bad_input, where,
+                   ": embedding_norm is true; it must be false where tokens are projected or have a table of positions");
+  FLOTILLA_REQUIRE(!c.parallel_residual || c.norm == NormPlacement::pre, ErrorKind::bad_input, where,
+                   ": parallel_residual is true; the norms must then stand before the sub-layers");
 }
 
 void check_windows(const Config& c, std::string_view where) {
@@ -71,10 +90,10 @@ void check(const Config& c, std::string_view where) {
   bounded(where, "vocabulary", c.vocabulary);
   bounded(where, "positions", c.positions);
   bounded(where, "embedding_width", c.embedding_width);
-  FLOTILLA_REQUIRE(c.hidden % c.heads == 0, ErrorKind::bad_input, where, ": hidden is ", c.hidden, "; it must be a multiple of heads (",
-                   c.heads, ")");
+  check_heads(c, where);
   check_groups(c, where);
   check_rotary(c, where);
+  check_positions(c, where);
   check_windows(c, where);
   FLOTILLA_REQUIRE(c.position_offset >= 0 && c.position_offset <= largest_extent, ErrorKind::bad_input, where, ": position_offset is ",
                    c.position_offset, "; it must be 0 or more");

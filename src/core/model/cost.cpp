@@ -7,8 +7,9 @@ namespace {
 
 /// What FLOPs and traffic are made of, on this rank, for one microbatch.
 struct Extents {
-  // Rows: n of all tokens, r between products. Local columns: a of heads, q of qkv, f of the feed-forward, u of its first product.
-  double n, r, d, w, a, q, f, u, v, length, pairs, e;
+  // Rows: n of all tokens, r between products. Local columns: a of heads, q of qkv, raw of heads before their norms, f of the feed-forward,
+  // u of its first product.
+  double n, r, d, w, a, q, raw, f, u, v, length, pairs, e;
   bool shares;  // tokens are shared between products
   Extents(const Config& c, const LayerShape& s)
       : n{static_cast<double>(s.tokens())},
@@ -17,6 +18,7 @@ struct Extents {
         w{static_cast<double>(c.embedding_width)},
         a{static_cast<double>(local_heads(c, s)) * c.head_size()},
         q{static_cast<double>(qkv_width(c, s))},
+        raw{static_cast<double>(raw_width(c, s))},
         f{static_cast<double>(local_columns(c, s))},
         u{static_cast<double>(up_width(c, s))},
         v{static_cast<double>(local_vocabulary(c, s))},
@@ -36,21 +38,23 @@ double product(double n, double x, double y) { return 2 * n * x * y; }
 
 double embedding_bytes(const Config& c, const Extents& x, Operation operation) {
   const double projection = c.projects() ? x.d * x.w * x.e : 0, projected = c.projects() ? x.r * x.w * x.e : 0;
-  const double positions = c.rotates() ? 0 : std::min(x.length, x.r);  // rows of the table
+  const double positions = c.has_position_table() ? std::min(x.length, x.r) : 0;  // rows of the table
+  const double normed = c.embedding_norm ? 2 * x.r * x.d * x.e : 0;               // kept words: written, or read with the norm's gradient
   switch (operation) {
     case Operation::embedding_forward: return x.n * 4 + 2 * x.n * x.w * x.e;
-    case Operation::embedding_end_forward: return x.r * x.w * x.e + projected + projection + (positions + x.r) * x.d * x.e;
+    case Operation::embedding_end_forward: return x.r * x.w * x.e + projected + projection + (positions + x.r) * x.d * x.e + normed;
     case Operation::embedding_begin_backward:
-      return x.r * (x.d + x.w) * x.e + 2 * positions * x.d * 4 + projected + projection * (1 + 8 / x.e);
+      return x.r * (x.d + x.w) * x.e + 2 * positions * x.d * 4 + projected + projection * (1 + 8 / x.e) + normed;
     default:
       if (x.shares) return x.n * 4 + x.n * x.w * (x.e + 8);
-      return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + positions * x.d) * 4 + projected + projection * (1 + 8 / x.e);
+      return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + positions * x.d) * 4 + projected + projection * (1 + 8 / x.e) + normed;
   }
 }
 
 double attention_bytes(const Config& c, const Extents& x, bool backward) {
   const double weights = x.d * (x.q + x.a);  // elements of qkv and out
-  const double saved = x.n * (x.q + x.a + (pre_norm(c) && !x.shares ? x.d : 0));
+  // Norms of heads read them and write them again, beside what is kept.
+  const double saved = x.n * (x.q + x.a + 3 * x.raw + (pre_norm(c) && !x.shares ? x.d : 0));
   if (!backward) return (x.n * 2 * x.d + saved + weights) * x.e;
   if (x.shares) return (x.n * 3 * x.d + saved + weights) * x.e + 8 * weights;
   return (x.n * 4 * x.d + saved + weights) * x.e + x.n * x.d * x.e + 8 * weights;
@@ -192,10 +196,10 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
 }
 
 double training_flops_per_token(const Config& c, int length) {
-  const double d = c.hidden, w = c.embedding_width, keys = 2.0 * c.groups() * c.head_size();
-  const double block = d * (2 * d + keys) + (c.gated() ? 3 : 2) * d * c.feed_forward;
+  const double d = c.hidden, w = c.embedding_width, a = static_cast<double>(c.attention_width()), keys = 2.0 * c.groups() * c.head_size();
+  const double block = d * (2 * a + keys) + (c.gated() ? 3 : 2) * d * c.feed_forward;
   const double attended = c.blocks * attention_pairs(c, {1, length}) / length;  // keys of a token, summed over the blocks
-  return 6 * (c.blocks * block + w * c.vocabulary + (c.projects() ? 2 * d * w : 0)) + 12 * d * attended;
+  return 6 * (c.blocks * block + w * c.vocabulary + (c.projects() ? 2 * d * w : 0)) + 12 * a * attended;
 }
 
 }  // namespace flotilla::model

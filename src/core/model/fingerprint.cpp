@@ -5,7 +5,15 @@ namespace flotilla::model {
 
 namespace {
 
-const char* spelling(Activation a) { return a == Activation::relu ? "relu" : a == Activation::swiglu ? "swiglu" : "gelu"; }
+const char* spelling(Activation a) {
+  switch (a) {
+    case Activation::relu: return "relu";
+    case Activation::swiglu: return "swiglu";
+    case Activation::gelu: return "exact gelu";
+    case Activation::gelu_tanh: break;
+  }
+  return "gelu";
+}
 
 /// What newer families have; nothing of it is said of a model without, whose fingerprint is as it always was.
 std::string particulars(const Config& m) {
@@ -13,6 +21,12 @@ std::string particulars(const Config& m) {
   if (m.shares_keys()) said += text(", ", m.groups(), " key and value heads");
   if (m.norm_kind == NormKind::rms) said += ", rms";
   if (m.rotates()) said += ", rotary";
+  if (m.rotary.width > 0) said += text(" in ", m.rotary.width);
+  if (m.head_width > 0) said += text(", heads of ", m.head_width);
+  if (m.query_key_norms) said += ", head norms";
+  if (m.alibi) said += ", alibi";
+  if (m.embedding_norm) said += ", embedding norm";
+  if (m.parallel_residual) said += ", parallel residual";
   for (const int window : m.windows) said += text(", window ", window);
   if (!m.qkv_bias) said += ", no qkv bias";
   if (!m.attention_output_bias) said += ", no output bias";

@@ -31,6 +31,9 @@ int local_columns(const Config& c, const LayerShape& s) {
 std::int64_t qkv_width(const Config& c, const LayerShape& s) {
   return (std::int64_t{local_heads(c, s)} + 2 * local_groups(c, s)) * c.head_size();
 }
+std::int64_t raw_width(const Config& c, const LayerShape& s) {
+  return c.query_key_norms ? (std::int64_t{local_heads(c, s)} + local_groups(c, s)) * c.head_size() : 0;
+}
 Bytes cache_size(const Config& c, const LayerShape& s) {
   return element_size(s.precision) * (std::int64_t{s.sequences} * s.cache * 2 * local_groups(c, s) * c.head_size());
 }
@@ -57,6 +60,7 @@ BlockLayout block_layout(const Config& c, const LayerShape& s, bool drops) {
   BlockLayout layout;
   layout.norm1_stats = packer.take(f * (2 * rows));
   layout.attention_input = cheap(pre, e * (rows * c.hidden));
+  layout.raw_heads = packer.take(e * (n * raw_width(c, s)));
   layout.qkv = packer.take(e * (n * qkv_width(c, s)));
   layout.log_sum_exp = packer.take(f * (n * local_heads(c, s)));
   layout.attention_output = packer.take(e * (n * attention));
@@ -95,8 +99,13 @@ HeadLayout head_layout(const Config& c, const LayerShape& s) {
   return layout;
 }
 
-Bytes embedding_saved(const Config& c, const LayerShape& s) {
-  return c.projects() ? align_up(element_size(s.precision) * (s.rows() * c.embedding_width), 64) : Bytes{};
+EmbeddingLayout embedding_layout(const Config& c, const LayerShape& s) {
+  Packer packer;
+  EmbeddingLayout layout;
+  layout.words = packer.take_if(c.projects() || c.embedding_norm, element_size(s.precision) * (s.rows() * c.embedding_width));
+  layout.norm_stats = packer.take_if(c.embedding_norm, Bytes{8} * s.rows());
+  layout.total = packer.end();
+  return layout;
 }
 
 }  // namespace flotilla::model

@@ -19,7 +19,7 @@ std::string joined(const std::string& name, std::string_view ending) {
 class TensorList {
  public:
   explicit TensorList(const Config& c) : config_{c} {
-    constexpr std::size_t most_of_a_block = 12, most_beside = 8;
+    constexpr std::size_t most_of_a_block = 14, most_beside = 8;
     list_.reserve(static_cast<std::size_t>(c.blocks) * most_of_a_block + most_beside);
   }
 
@@ -60,18 +60,28 @@ void add_embedding(const Config& c, TensorList& list) {
   Tensor& word = list.matrix(0, "embedding.word", c.vocabulary, c.embedding_width);
   cut(word, Axis::vocabulary, 0);
   if (c.tied_head) word.tied_layer = c.blocks + 1;
-  if (!c.rotates()) list.matrix(0, "embedding.position", std::int64_t{c.position_offset} + c.positions, c.hidden);
+  if (c.embedding_norm) list.norm(0, "embedding.norm");
+  if (c.has_position_table()) list.matrix(0, "embedding.position", std::int64_t{c.position_offset} + c.positions, c.hidden);
   if (c.projects()) list.matrix(0, "embedding.project_in", c.hidden, c.embedding_width);
 }
 
 void add_attention(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
-  const std::int64_t d = c.hidden, queries = c.queries_per_group(), rows = d + 2 * std::int64_t{c.groups()} * c.head_size();
-  const std::int64_t unit = c.shares_keys() ? (queries + 2) * c.head_size() : c.head_size();
-  const int fused = c.shares_keys() ? 1 : 3;
+  const std::int64_t d = c.hidden, a = c.attention_width(), queries = c.queries_per_group();
+  const std::int64_t rows = a + 2 * std::int64_t{c.groups()} * c.head_size();
+  const std::int64_t unit = c.grouped_qkv() ? (queries + 2) * c.head_size() : c.head_size();
+  const int fused = c.grouped_qkv() ? 1 : 3;
   cut(list.matrix(layer, joined(name, ".qkv.weight"), rows, d), Axis::head, 0, unit, fused);
   if (c.qkv_bias) cut(list.vector(layer, joined(name, ".qkv.bias"), rows), Axis::head, 0, unit, fused);
-  cut(list.matrix(layer, joined(name, ".out.weight"), d, d, output_init), Axis::head, 1, queries * c.head_size());
+  cut(list.matrix(layer, joined(name, ".out.weight"), d, a, output_init), Axis::head, 1, queries * c.head_size());
   if (c.attention_output_bias) list.vector(layer, joined(name, ".out.bias"), d);
+}
+
+void add_head_norms(const Config& c, TensorList& list, int layer, const std::string& name) {
+  for (const char* of : {".query_norm.weight", ".key_norm.weight"}) {
+    Tensor& weight = list.vector(layer, joined(name, of), c.head_size());
+    weight.init = Init::ones;
+    weight.summed = true;
+  }
 }
 
 void add_feed_forward(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
@@ -88,6 +98,7 @@ void add_block(const Config& c, TensorList& list, int block) {
   const Init output_init = c.scaled_residual_init ? Init::normal_residual : Init::normal;
   list.norm(block + 1, joined(name, ".norm1"));
   add_attention(c, list, block + 1, joined(name, ".attention"), output_init);
+  if (c.query_key_norms) add_head_norms(c, list, block + 1, joined(name, ".attention"));
   list.norm(block + 1, joined(name, ".norm2"));
   add_feed_forward(c, list, block + 1, joined(name, ".feed_forward"), output_init);
 }

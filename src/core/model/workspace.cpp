@@ -11,7 +11,8 @@ constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 struct Terms {
   std::int64_t n, held, d, w, attention, qkv, up, rows, pitch, length, head_size;
   std::int64_t threads;
-  bool pre, drops, relu, half, rms, qkv_bias, output_bias, feed_forward_bias, shares;  // shares: the tokens between products
+  bool pre, parallel, drops, relu, half, rms, head_norms, qkv_bias, output_bias, feed_forward_bias,
+      shares;  // shares: the tokens between products
   Bytes e;
 
   Terms(const Config& c, const LayerShape& s, int thread_count)
@@ -28,10 +29,12 @@ struct Terms {
         head_size{c.head_size()},
         threads{thread_count},
         pre{c.norm == NormPlacement::pre},
+        parallel{c.parallel_residual},
         drops{c.dropout > 0},
         relu{c.activation == Activation::relu},
         half{s.precision != Precision::fp32},
         rms{c.norm_kind == NormKind::rms},
+        head_norms{c.query_key_norms},
         qkv_bias{c.qkv_bias},
         output_bias{c.attention_output_bias},
         feed_forward_bias{c.feed_forward_bias},
@@ -70,14 +73,15 @@ Bytes mlp_backward_input(const Terms& t) {
 }
 
 Bytes attention_products_backward(const Terms& t) {
-  return t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.threads * attention_backward_thread(t);
+  return t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.threads * attention_backward_thread(t) +
+         t.bias_sums(t.head_norms, 2 * t.head_size);
 }
 
 Bytes attention_backward_weights(const Terms& t) { return t.bias_sums(t.qkv_bias, t.qkv); }
 
 Bytes attention_backward(const Terms& t) {
   const Bytes products = attention_products_backward(t) + attention_backward_weights(t);
-  return t.shares ? products : t.masked() + attention_rows_backward(t) + products;
+  return t.shares ? products : (t.parallel ? Bytes{} : t.masked()) + attention_rows_backward(t) + products;
 }
 
 Bytes attention_backward_input(const Terms& t) {
@@ -101,7 +105,10 @@ Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int t
     case Operation::attention_backward_input: return attention_backward_input(t);
     case Operation::attention_backward_weights: return attention_backward_weights(t);
     case Operation::block_begin_backward: return t.pre ? t.norm_sums() : Bytes{};
-    case Operation::embedding_backward: return c.projects() && !t.shares ? t.elements(t.n * t.w) : Bytes{};
+    case Operation::embedding_begin_backward: return c.embedding_norm ? t.norm_sums() : Bytes{};
+    case Operation::embedding_backward:
+      if (t.shares) return {};
+      return (c.projects() ? t.elements(t.n * t.w) : Bytes{}) + (c.embedding_norm ? t.norm_sums() : Bytes{});
     case Operation::mlp_begin_backward: return mlp_rows_backward(t);
     case Operation::attention_begin_backward: return attention_rows_backward(t);
     default: return {};

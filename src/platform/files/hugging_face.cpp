@@ -44,23 +44,25 @@ class Keys {
   Json object_;
 };
 
-model::Activation activation(const Keys& keys, std::string_view otherwise) {
-  const std::string name = keys.name("activation_function", otherwise);
+model::Activation activation(const Keys& keys, std::string_view key, std::string_view otherwise) {
+  const std::string name = keys.name(key, otherwise);
   if (name == "relu") return model::Activation::relu;
-  if (name != "gelu_new" && name != "gelu_pytorch_tanh")
-    keys.refuse("activation_function", text("expected gelu_new, gelu_pytorch_tanh or relu, got ", in_quotes(name)));
+  if (name == "gelu") return model::Activation::gelu;
+  if (name != "gelu_new" && name != "gelu_fast" && name != "gelu_pytorch_tanh")
+    keys.refuse(key, text("expected gelu, gelu_new, gelu_fast, gelu_pytorch_tanh or relu, got ", in_quotes(name)));
   return model::Activation::gelu_tanh;
 }
+
+int four_times(int hidden) { return static_cast<int>(std::min<std::int64_t>(std::int64_t{4} * hidden, INT32_MAX)); }
 
 void gpt2(const Keys& keys, model::Config& c) {
   c.blocks = keys.integer("n_layer", 12);
   c.hidden = c.embedding_width = keys.integer("n_embd", 768);
   c.heads = keys.integer("n_head", 12);
-  const std::int64_t four_times = std::int64_t{4} * c.hidden;
-  c.feed_forward = keys.integer("n_inner", static_cast<int>(std::min<std::int64_t>(four_times, INT32_MAX)));
+  c.feed_forward = keys.integer("n_inner", four_times(c.hidden));
   c.vocabulary = keys.integer("vocab_size", 50257);
   c.positions = keys.integer("n_positions", 1024);
-  c.activation = activation(keys, "gelu_new");
+  c.activation = activation(keys, "activation_function", "gelu_new");
   c.norm_epsilon = keys.number("layer_norm_epsilon", 1e-5);
   c.dropout = keys.number("resid_pdrop", 0.1);
   if (keys.number("embd_pdrop", 0.1) != c.dropout) keys.refuse("embd_pdrop", text("expected ", c.dropout, ", the value of resid_pdrop"));
@@ -82,7 +84,7 @@ void opt(const Keys& keys, model::Config& c) {
   c.positions = keys.integer("max_position_embeddings", 2048);
   c.position_offset = 2;
   c.embedding_width = keys.integer("word_embed_proj_dim", c.hidden);
-  c.activation = activation(keys, "relu");
+  c.activation = activation(keys, "activation_function", "relu");
   const bool norm_first = keys.flag("do_layer_norm_before", true);
   c.norm = norm_first ? model::NormPlacement::pre : model::NormPlacement::post;
   c.final_norm = norm_first && !keys.flag("_remove_final_layer_norm", false);
@@ -132,10 +134,10 @@ void gpt_neo(const Keys& keys, model::Config& c) {
   c.blocks = keys.integer("num_layers", 24);
   c.hidden = c.embedding_width = keys.integer("hidden_size", 2048);
   c.heads = keys.integer("num_heads", 16);
-  c.feed_forward = keys.integer("intermediate_size", static_cast<int>(std::min<std::int64_t>(std::int64_t{4} * c.hidden, INT32_MAX)));
+  c.feed_forward = keys.integer("intermediate_size", four_times(c.hidden));
   c.vocabulary = keys.integer("vocab_size", 50257);
   c.positions = keys.integer("max_position_embeddings", 2048);
-  c.activation = activation(keys, "gelu_new");
+  c.activation = activation(keys, "activation_function", "gelu_new");
   c.norm_epsilon = keys.number("layer_norm_epsilon", 1e-5);
   c.dropout = keys.number("resid_dropout", 0);
   if (keys.number("embed_dropout", 0) != c.dropout)
@@ -148,9 +150,10 @@ void gpt_neo(const Keys& keys, model::Config& c) {
   keys.require_flag("tie_word_embeddings", true, true);
 }
 
-/// `rope_parameters` since transformers 5; before, `rope_theta` and `rope_scaling`, whose kind was once called `type`.
-void rotary(const Keys& keys, model::Rotary& r) {
-  r.theta = keys.number("rope_theta", 10000);
+/// `rope_parameters` since transformers 5; before, `rope_theta` and `rope_scaling`, whose kind was once called `type`. `turned`: the part
+/// of a head's columns, where a family may turn a part.
+void rotary(const Keys& keys, model::Rotary& r, std::string_view theta_key = "rope_theta", double* turned = nullptr) {
+  r.theta = keys.number(theta_key, 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto object = keys.member(key);
     if (!object) continue;
@@ -159,19 +162,23 @@ void rotary(const Keys& keys, model::Rotary& r) {
     const char* kind_key = object->has("rope_type") ? "rope_type" : "type";
     const std::string kind = scaling.name(kind_key, "default");
     if (kind != "default" && kind != "llama3") scaling.refuse(kind_key, text("expected default or llama3, got ", in_quotes(kind)));
-    scaling.require_number("partial_rotary_factor", 1, 1);
+    if (turned)
+      *turned = scaling.number("partial_rotary_factor", *turned);
+    else
+      scaling.require_number("partial_rotary_factor", 1, 1);
     if (kind == "default") continue;
     r.factor = scaling.number("factor", 8);
     r.low_frequency = scaling.number("low_freq_factor", 1);
     r.high_frequency = scaling.number("high_freq_factor", 4);
     r.original_positions = scaling.integer("original_max_position_embeddings", 8192);
   }
-  if (!(r.theta > 0)) keys.refuse("rope_theta", text("expected a number above 0, got ", r.theta));
+  if (!(r.theta > 0)) keys.refuse(theta_key, text("expected a number above 0, got ", r.theta));
 }
 
 /// What differs between the models that are built like Llama, where their config.json leaves it out.
 struct LlamaDefaults {
   int feed_forward, vocabulary, positions, key_value_heads;  ///< 0 heads of keys and values: as many as of queries
+  int head = 0;                                              ///< columns of a head; 0: hidden_size / num_attention_heads
 };
 
 void like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& otherwise) {
@@ -193,9 +200,8 @@ void like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& otherwi
   rotary(keys, c.rotary);
   c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
   c.tied_head = keys.flag("tie_word_embeddings", false);
-  const int head = keys.integer("head_dim", c.hidden / c.heads);
-  if (head != c.hidden / c.heads)
-    keys.refuse("head_dim", text("expected ", c.hidden / c.heads, ", hidden_size / num_attention_heads; Flotilla trains no other width"));
+  const int head = keys.integer("head_dim", otherwise.head > 0 ? otherwise.head : c.hidden / c.heads);
+  c.head_width = std::int64_t{head} * c.heads == c.hidden ? 0 : head;
 }
 
 void llama(const Keys& keys, model::Config& c) {
@@ -237,12 +243,76 @@ void qwen2(const Keys& keys, model::Config& c) {
   c.windows = qwen2_windows(keys, c.blocks);
 }
 
+/// As Qwen2, but for biases on request; heads are normed.
+void qwen3(const Keys& keys, model::Config& c) {
+  like_llama(keys, c, {22016, 151936, 32768, 32, 128});
+  c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", false);
+  c.query_key_norms = true;
+  c.windows = qwen2_windows(keys, c.blocks);
+}
+
+/// The part of each head that is turned, rounded down as transformers does it.
+int turned_columns(const Keys& keys, const model::Config& c, double part) {
+  const double columns = c.head_size() * part;
+  if (!(columns >= 1 && columns <= c.head_size()))
+    keys.refuse("rotary_pct", text("expected a part of a head's ", c.head_size(), " columns, got ", part));
+  return static_cast<int>(columns) == c.head_size() ? 0 : static_cast<int>(columns);
+}
+
+void gpt_neox(const Keys& keys, model::Config& c) {
+  c.blocks = keys.integer("num_hidden_layers", 44);
+  c.hidden = c.embedding_width = keys.integer("hidden_size", 6144);
+  c.heads = keys.integer("num_attention_heads", 64);
+  c.feed_forward = keys.integer("intermediate_size", 24576);
+  c.vocabulary = keys.integer("vocab_size", 50432);
+  c.positions = keys.integer("max_position_embeddings", 2048);
+  c.activation = activation(keys, "hidden_act", "gelu");
+  c.norm_epsilon = keys.number("layer_norm_eps", 1e-5);
+  c.dropout = keys.number("hidden_dropout", 0);
+  c.attention_dropout = keys.number("attention_dropout", 0);
+  c.init_std = keys.number("initializer_range", 0.02);
+  double part = keys.number("rotary_pct", 0.25);
+  rotary(keys, c.rotary, "rotary_emb_base", &part);
+  c.rotary.width = turned_columns(keys, c, part);
+  c.parallel_residual = keys.flag("use_parallel_residual", true);
+  c.interleaved_qkv = true;
+  c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", true);
+  c.tied_head = keys.flag("tie_word_embeddings", false);
+}
+
+/// Published files say n_embed and num_attention_heads, transformers 5 hidden_size and n_head. A sequence may be of any length; seq_length
+/// is what the model was trained with.
+void bloom(const Keys& keys, model::Config& c) {
+  c.blocks = keys.integer("n_layer", keys.integer("num_hidden_layers", 2));
+  c.hidden = c.embedding_width = keys.integer("n_embed", keys.integer("hidden_size", 64));
+  c.heads = keys.integer("n_head", keys.integer("num_attention_heads", 8));
+  c.feed_forward = four_times(c.hidden);
+  if (keys.integer("n_inner", c.feed_forward) != c.feed_forward)
+    keys.refuse("n_inner", text("expected ", c.feed_forward, ", 4 x hidden_size"));
+  c.vocabulary = keys.integer("vocab_size", 250880);
+  c.positions = keys.integer("seq_length", 2048);
+  c.norm_epsilon = keys.number("layer_norm_epsilon", 1e-5);
+  c.attention_dropout = keys.number("attention_dropout", 0);
+  c.init_std = keys.number("initializer_range", 0.02);
+  c.alibi = c.embedding_norm = c.interleaved_qkv = true;
+  keys.require_number("hidden_dropout", 0, 0);  // which leaves the embedding alone
+  keys.require_flag("apply_residual_connection_post_layernorm", false, false);
+  keys.require_flag("tie_word_embeddings", true, true);
+}
+
 struct Family {
   const char* name;
   void (*read)(const Keys&, model::Config&);
 };
-constexpr Family families[] = {{"gpt2", gpt2}, {"opt", opt}, {"gpt_neo", gpt_neo},
-                               {"llama", llama}, {"mistral", mistral}, {"qwen2", qwen2}};
+constexpr Family families[] = {{"gpt2", gpt2},   {"opt", opt},     {"gpt_neo", gpt_neo},   {"llama", llama}, {"mistral", mistral},
+                               {"qwen2", qwen2}, {"qwen3", qwen3}, {"gpt_neox", gpt_neox}, {"bloom", bloom}};
+
+std::string family_names() {
+  std::string names;
+  for (std::size_t i = 0; i < std::size(families); ++i)
+    names += text(i == 0 ? "" : i + 1 == std::size(families) ? " or " : ", ", families[i].name);
+  return names;
+}
 
 model::Config config_of(const Json& document, std::string_view name) {
   const Keys keys{document};
@@ -252,7 +322,7 @@ model::Config config_of(const Json& document, std::string_view name) {
   keys.require_flag("is_encoder_decoder", false, false);
   const auto* family = std::ranges::find(families, config.family, &Family::name);
   if (family == std::end(families))
-    document.at("model_type").refuse("expected gpt2, opt, gpt_neo, llama, mistral or qwen2, got " + document.at("model_type").one_line());
+    document.at("model_type").refuse(text("expected ", family_names(), ", got ", document.at("model_type").one_line()));
   family->read(keys, config);
   model::check(config, document.source());
   return config;

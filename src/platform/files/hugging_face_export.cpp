@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -10,7 +11,9 @@ namespace {
 
 using detail::Node;
 
-const char* activation_of(const model::Config& c) { return c.activation == model::Activation::relu ? "relu" : "gelu_new"; }
+const char* activation_of(const model::Config& c) {
+  return c.activation == model::Activation::relu ? "relu" : c.activation == model::Activation::gelu ? "gelu" : "gelu_new";
+}
 
 void write_gpt2(const model::Config& c, Node::Object& o) {
   o.insert(o.end(), {{"architectures", Node::Array{"GPT2LMHeadModel"}},
@@ -81,6 +84,7 @@ void write_like_llama(const model::Config& c, const char* architecture, Node::Ob
                      {"hidden_size", c.hidden},
                      {"num_attention_heads", c.heads},
                      {"num_key_value_heads", c.groups()},
+                     {"head_dim", c.head_size()},
                      {"intermediate_size", c.feed_forward},
                      {"max_position_embeddings", c.positions},
                      {"hidden_act", "silu"},
@@ -101,8 +105,7 @@ void write_mistral(const model::Config& c, Node::Object& o) {
   o.push_back({"sliding_window", c.windows.empty() ? Node{} : Node{c.windows.front()}});
 }
 
-void write_qwen2(const model::Config& c, Node::Object& o) {
-  write_like_llama(c, "Qwen2ForCausalLM", o);
+void write_qwen2_windows(const model::Config& c, Node::Object& o) {
   const auto window = std::ranges::max_element(c.windows);
   o.push_back({"use_sliding_window", !c.windows.empty()});
   if (c.windows.empty()) return;
@@ -111,19 +114,70 @@ void write_qwen2(const model::Config& c, Node::Object& o) {
   o.insert(o.end(), {{"sliding_window", *window}, {"layer_types", std::move(types)}});
 }
 
+void write_qwen2(const model::Config& c, Node::Object& o) {
+  write_like_llama(c, "Qwen2ForCausalLM", o);
+  write_qwen2_windows(c, o);
+}
+
+void write_qwen3(const model::Config& c, Node::Object& o) {
+  write_like_llama(c, "Qwen3ForCausalLM", o);
+  o.push_back({"attention_bias", c.qkv_bias});
+  write_qwen2_windows(c, o);
+}
+
+/// Of a head: what times its columns, rounded down, are those that are turned.
+double turned_part(const model::Config& c) {
+  double part = static_cast<double>(c.rotated_columns()) / c.head_size();
+  while (c.head_size() * part < c.rotated_columns()) part = std::nextafter(part, 1.0);
+  return part;
+}
+
+void write_gpt_neox(const model::Config& c, Node::Object& o) {
+  o.insert(o.end(), {{"architectures", Node::Array{"GPTNeoXForCausalLM"}},
+                     {"num_hidden_layers", c.blocks},
+                     {"hidden_size", c.hidden},
+                     {"num_attention_heads", c.heads},
+                     {"intermediate_size", c.feed_forward},
+                     {"max_position_embeddings", c.positions},
+                     {"hidden_act", activation_of(c)},
+                     {"layer_norm_eps", c.norm_epsilon},
+                     {"hidden_dropout", c.dropout},
+                     {"attention_dropout", c.attention_dropout},
+                     {"initializer_range", c.init_std},
+                     {"rotary_emb_base", c.rotary.theta},
+                     {"rotary_pct", turned_part(c)},
+                     {"rope_scaling", rope_scaling(c.rotary)},
+                     {"use_parallel_residual", c.parallel_residual},
+                     {"attention_bias", c.qkv_bias}});
+}
+
+void write_bloom(const model::Config& c, Node::Object& o) {
+  o.insert(o.end(), {{"architectures", Node::Array{"BloomForCausalLM"}},
+                     {"n_layer", c.blocks},
+                     {"hidden_size", c.hidden},
+                     {"n_head", c.heads},
+                     {"seq_length", c.positions},
+                     {"layer_norm_epsilon", c.norm_epsilon},
+                     {"hidden_dropout", 0.0},
+                     {"attention_dropout", c.attention_dropout},
+                     {"initializer_range", c.init_std},
+                     {"apply_residual_connection_post_layernorm", false}});
+}
+
 struct WrittenFamily {
   const char* name;
   void (*write)(const model::Config&, Node::Object&);
 };
-constexpr WrittenFamily written_families[] = {
-    {"gpt2", write_gpt2},   {"opt", write_opt},         {"gpt_neo", write_gpt_neo},
-    {"llama", write_llama}, {"mistral", write_mistral}, {"qwen2", write_qwen2}};
+constexpr WrittenFamily written_families[] = {{"gpt2", write_gpt2},   {"opt", write_opt},           {"gpt_neo", write_gpt_neo},
+                                              {"llama", write_llama}, {"mistral", write_mistral},   {"qwen2", write_qwen2},
+                                              {"qwen3", write_qwen3}, {"gpt_neox", write_gpt_neox}, {"bloom", write_bloom}};
 
 /// Tokens of a model whose tokenizer nobody has named: none.
 Node::Object from_nothing(const model::Config& c) {
   const auto* family = std::ranges::find(written_families, c.family, &WrittenFamily::name);
-  FLOTILLA_REQUIRE(family != std::end(written_families), ErrorKind::unavailable, "a config.json is written for models of the families gpt2, opt, ",
-                   "gpt_neo, llama, mistral and qwen2; this model's is ", in_quotes(c.family));
+  FLOTILLA_REQUIRE(family != std::end(written_families), ErrorKind::unavailable,
+                   "a config.json is written for models of the families gpt2, opt, ",
+                   "gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox and bloom; this model's is ", in_quotes(c.family));
   Node::Object object{{"model_type", c.family}};
   family->write(c, object);
   object.insert(object.end(), {{"vocab_size", c.vocabulary},

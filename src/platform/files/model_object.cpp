@@ -1,5 +1,7 @@
 #include "model_object.hpp"
 
+#include <algorithm>
+
 #include "document.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -11,15 +13,22 @@ using model::Activation;
 using model::NormKind;
 using model::NormPlacement;
 
-const char* word_for(Activation a) { return a == Activation::relu ? "relu" : a == Activation::swiglu ? "swiglu" : "gelu_tanh"; }
+struct ActivationWord {
+  Activation activation;
+  const char* word;
+};
+constexpr ActivationWord activations[] = {
+    {Activation::gelu_tanh, "gelu_tanh"}, {Activation::gelu, "gelu"}, {Activation::relu, "relu"}, {Activation::swiglu, "swiglu"}};
+
+const char* word_for(Activation a) { return std::ranges::find(activations, a, &ActivationWord::activation)->word; }
 const char* word_for(NormKind n) { return n == NormKind::rms ? "rms" : "layer"; }
 const char* word_for(NormPlacement n) { return n == NormPlacement::post ? "post" : "pre"; }
 
 Activation parse_activation(const std::string& name) {
-  if (name == "relu") return Activation::relu;
-  if (name == "swiglu") return Activation::swiglu;
-  FLOTILLA_REQUIRE(name == "gelu_tanh", ErrorKind::bad_input, in_quotes(name), " is not an activation; expected gelu_tanh, relu or swiglu");
-  return Activation::gelu_tanh;
+  const auto* found = std::ranges::find(activations, name, &ActivationWord::word);
+  FLOTILLA_REQUIRE(found != std::end(activations), ErrorKind::bad_input, in_quotes(name),
+                   " is not an activation; expected gelu_tanh, gelu, relu or swiglu");
+  return found->activation;
 }
 
 NormKind parse_norm_kind(const std::string& name) {
@@ -52,6 +61,15 @@ void each_flag(Config& c, const Visit& visit) {
   visit("feed_forward_bias", c.feed_forward_bias);
   visit("tied_head", c.tied_head);
 }
+/// Likewise those that are false unless something is said.
+template <class Config, class Visit>
+void each_extra(Config& c, const Visit& visit) {
+  visit("query_key_norms", c.query_key_norms);
+  visit("alibi", c.alibi);
+  visit("embedding_norm", c.embedding_norm);
+  visit("parallel_residual", c.parallel_residual);
+  visit("interleaved_qkv", c.interleaved_qkv);
+}
 template <class Config, class Visit>
 void each_rotary_number(Config& c, const Visit& visit) {
   visit("rotary_theta", c.rotary.theta);
@@ -63,9 +81,14 @@ void each_rotary_number(Config& c, const Visit& visit) {
 void read_particulars(const Json& object, model::Config& c) {
   if (object.has("key_value_heads")) c.key_value_heads = object.get_int("key_value_heads", 1);
   if (c.key_value_heads == c.heads) c.key_value_heads = 0;
+  if (object.has("head_width")) c.head_width = object.get_int("head_width", 1);
+  each_extra(c, [&](const char* key, bool& flag) {
+    if (object.has(key)) flag = object.get_bool(key);
+  });
   if (object.has("norm_kind")) c.norm_kind = parse_at(object.at("norm_kind"), parse_norm_kind);
   if (object.has("windows"))
     for (const Json& window : object.at("windows").items()) c.windows.push_back(window.as_int(0));
+  if (object.has("rotary_width")) c.rotary.width = object.get_int("rotary_width", 1);
   if (object.has("rotary_original_positions")) c.rotary.original_positions = object.get_int("rotary_original_positions");
   if (object.has("frozen"))
     for (const Json& pattern : object.at("frozen").items()) c.frozen.push_back(pattern.as_string());
@@ -80,11 +103,16 @@ void read_particulars(const Json& object, model::Config& c) {
 /// Of what older families lack, only what is there: their objects stay as they always were.
 void write_particulars(const model::Config& c, detail::Node::Object& object) {
   if (c.key_value_heads > 0) object.push_back({"key_value_heads", c.key_value_heads});
+  if (c.head_width > 0) object.push_back({"head_width", c.head_width});
+  each_extra(c, [&](const char* key, bool flag) {
+    if (flag) object.push_back({key, flag});
+  });
   if (c.norm_kind != NormKind::layer) object.push_back({"norm_kind", word_for(c.norm_kind)});
   if (!c.windows.empty()) object.push_back({"windows", detail::Node::Array(c.windows.begin(), c.windows.end())});
   if (c.rotates()) {
     each_rotary_number(c, [&](const char* key, double number) { object.push_back({key, number}); });
     object.push_back({"rotary_original_positions", c.rotary.original_positions});
+    if (c.rotary.width > 0) object.push_back({"rotary_width", c.rotary.width});
   }
   each_flag(c, [&](const char* key, bool flag) {
     if (!flag) object.push_back({key, flag});
@@ -112,6 +140,13 @@ model::Config config_of(const Json& object) {
                       "init_std",
                       "scaled_residual_init",
                       "key_value_heads",
+                      "head_width",
+                      "query_key_norms",
+                      "alibi",
+                      "embedding_norm",
+                      "parallel_residual",
+                      "interleaved_qkv",
+                      "rotary_width",
                       "norm_kind",
                       "windows",
                       "rotary_theta",

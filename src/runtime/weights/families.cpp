@@ -58,6 +58,8 @@ constexpr NameRow llama[] = {
     {"block.*.attention.qkv", "model.layers.*.self_attn.q_proj", Part::queries},
     {"block.*.attention.qkv", "model.layers.*.self_attn.k_proj", Part::keys},
     {"block.*.attention.qkv", "model.layers.*.self_attn.v_proj", Part::values},
+    {"block.*.attention.query_norm", "model.layers.*.self_attn.q_norm"},
+    {"block.*.attention.key_norm", "model.layers.*.self_attn.k_norm"},
     {"block.*.attention.out", "model.layers.*.self_attn.o_proj"},
     {"block.*.norm2", "model.layers.*.post_attention_layernorm"},
     {"block.*.feed_forward.up", "model.layers.*.mlp.gate_proj", Part::first_half},
@@ -67,13 +69,34 @@ constexpr NameRow llama[] = {
     {"head.word", "lm_head.weight"},
 };
 
+constexpr NameRow gpt_neox[] = {
+    {"embedding.word", "gpt_neox.embed_in.weight"},
+    {"block.*.norm1", "gpt_neox.layers.*.input_layernorm"},
+    {"block.*.attention.qkv", "gpt_neox.layers.*.attention.query_key_value"},
+    {"block.*.attention.out", "gpt_neox.layers.*.attention.dense"},
+    {"block.*.norm2", "gpt_neox.layers.*.post_attention_layernorm"},
+    {"block.*.feed_forward.up", "gpt_neox.layers.*.mlp.dense_h_to_4h"},
+    {"block.*.feed_forward.down", "gpt_neox.layers.*.mlp.dense_4h_to_h"},
+    {"head.norm", "gpt_neox.final_layer_norm"},
+    {"head.word", "embed_out.weight"},
+};
+
+constexpr NameRow bloom[] = {
+    {"embedding.word", "transformer.word_embeddings.weight"},
+    {"embedding.norm", "transformer.word_embeddings_layernorm"},
+    {"block.*.norm1", "transformer.h.*.input_layernorm"},
+    {"block.*.attention.qkv", "transformer.h.*.self_attention.query_key_value"},
+    {"block.*.attention.out", "transformer.h.*.self_attention.dense"},
+    {"block.*.norm2", "transformer.h.*.post_attention_layernorm"},
+    {"block.*.feed_forward.up", "transformer.h.*.mlp.dense_h_to_4h"},
+    {"block.*.feed_forward.down", "transformer.h.*.mlp.dense_4h_to_h"},
+    {"head.norm", "transformer.ln_f"},
+};
+
 constexpr Family families[] = {
-    {"gpt2", "transformer.", gpt2},
-    {"opt", "model.", opt},
-    {"gpt_neo", "transformer.", gpt_neo},
-    {"llama", "model.", llama},
-    {"mistral", "model.", llama},
-    {"qwen2", "model.", llama},
+    {"gpt2", "transformer.", gpt2},   {"opt", "model.", opt},     {"gpt_neo", "transformer.", gpt_neo}, {"llama", "model.", llama},
+    {"mistral", "model.", llama},     {"qwen2", "model.", llama}, {"qwen3", "model.", llama},           {"gpt_neox", "gpt_neox.", gpt_neox},
+    {"bloom", "transformer.", bloom},
 };
 
 }  // namespace
@@ -81,14 +104,15 @@ constexpr Family families[] = {
 const Family& family_named(std::string_view name) {
   const auto* found = std::ranges::find(families, name, &Family::name);
   FLOTILLA_REQUIRE(found != std::end(families), ErrorKind::unavailable, "the tensors of models of the family ", in_quotes(name),
-                   " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo, llama, mistral or qwen2");
+                   " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3,",
+                   " gpt_neox or bloom");
   return *found;
 }
 
 bool is_no_weight(std::string_view theirs, bool tied_head) {
-  static constexpr std::array<std::string_view, 5> computed{".attn.bias", ".attn.masked_bias", ".attn.attention.bias",
-                                                            ".attn.attention.masked_bias", ".rotary_emb.inv_freq"};
-  return (tied_head && theirs == "lm_head.weight") ||
+  static constexpr std::array<std::string_view, 5> computed{".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
+                                                            ".rotary_emb.inv_freq"};
+  return (tied_head && (theirs == "lm_head.weight" || theirs == "embed_out.weight")) ||
          std::ranges::any_of(computed, [&](std::string_view ending) { return theirs.ends_with(ending); });
 }
 

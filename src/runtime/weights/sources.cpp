@@ -30,15 +30,15 @@ std::optional<std::string> their_name(const NameRow& row, const Pattern& ours) {
   return name;
 }
 
-/// Rows of the queries, keys or values in our qkv: group after group where groups share keys, else all of one kind together.
+/// Rows of the queries, keys or values in our qkv: group after group where it is grouped, else all of one kind together.
 void place_in_qkv(const model::Config& c, Part part, Source& source) {
   const std::int64_t head = c.head_size(), groups = c.groups(), queries = c.queries_per_group();
   const std::int64_t each = part == Part::queries ? queries * head : head;
   const std::int64_t before = part == Part::queries ? 0 : part == Part::keys ? queries : queries + 1;  // heads of the group
   source.blocks = groups;
   source.block_rows = source.their_stride = each;
-  source.our_first = before * head * (c.shares_keys() ? 1 : groups);
-  source.our_stride = c.shares_keys() ? (queries + 2) * head : head;
+  source.our_first = before * head * (c.grouped_qkv() ? 1 : groups);
+  source.our_stride = c.grouped_qkv() ? (queries + 2) * head : head;
 }
 
 Source source_of(const model::Config& c, const model::Tensor& ours, Part part, std::string name) {

@@ -31,10 +31,11 @@ struct Kernel {
 template <class E>
 void all(hostgpu::Order order) {
   const auto check = [&](const AttentionCase& c) { check_attention<E, Kernel<E>>(c, "attention_mma", rounding<E>, order); };
-  check({70, 2, 2, 16, 0, true});    // a tail tile, dropout, the smallest head
-  check({133, 2, 1, 32, 40, false});  // shared keys, a window that ends inside tiles
-  check({20, 1, 1, 64, 0, false});   // the largest head of the smaller kernels
-  check({33, 1, 1, 112, 0, false});  // of the larger ones, the last columns idle
+  check({70, 2, 2, 16, 0, true});      // a tail tile, dropout, the smallest head
+  check({133, 2, 1, 32, 40, false});   // shared keys, a window that ends inside tiles
+  check({90, 2, 1, 16, 0, false, 3});  // slopes, the second of them none of a power of two's
+  check({20, 1, 1, 64, 0, false});     // the largest head of the smaller kernels
+  check({33, 1, 1, 112, 0, false});    // of the larger ones, the last columns idle
 }
 
 void run_checks(hostgpu::Order order) {

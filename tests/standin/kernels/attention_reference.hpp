@@ -10,7 +10,17 @@ namespace flotilla::compute::cuda {
 struct AttentionCase {
   int length, heads, groups, size, window;
   bool drops;
+  int slopes = 0;  ///< heads of the model, where they have slopes
 };
+
+/// ALiBi's slopes, by two geometric sequences.
+inline double reference_slope(int head, int heads) {
+  if (heads == 0) return 0;
+  int power = 1;
+  while (2 * power <= heads) power *= 2;
+  const double first = std::pow(2, -8.0 / power);
+  return head < power ? std::pow(first, head + 1) : std::pow(std::sqrt(first), 2 * (head - power) + 1);
+}
 
 /// As the model lays rows out: all queries, keys, values, or group after group where keys are shared.
 inline HeadPlaces places_of(const AttentionCase& c) {
@@ -71,7 +81,7 @@ template <class E, class Kernel>
 void check_attention(const AttentionCase& c, const std::string& name, double operand_rounding, hostgpu::Order order) {
   constexpr int sequences = 2, first_sequence = 3, first_head = 1;
   const HeadPlaces p = places_of(c);
-  const AttentionShape shape{p, c.length, c.window, 0.3f, first_sequence, first_head, 0, p.row, c.length};
+  const AttentionShape shape{p, c.length, c.window, 0.3f, c.slopes, first_sequence, first_head, 0, p.row, c.length};
   const Dropout drop = c.drops ? Dropout{5, 6, 1u << 30, 4.0f / 3, 1} : Dropout{};
   const auto rows = static_cast<std::size_t>(sequences * c.length), width = static_cast<std::size_t>(c.heads * c.size),
              pitch = static_cast<std::size_t>(p.row);
@@ -107,7 +117,9 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
             score[k] += product, absolute += std::abs(product);
             dp[k] += gradient.at(row * width + head + e) * qkv.at(other * pitch + value_at + e);
           }
-          score_size = std::max(score_size, absolute);
+          const double behind = reference_slope(first_head + h, c.slopes) * (i - from - static_cast<int>(k));
+          score[k] -= behind;
+          score_size = std::max(score_size, absolute + behind);
           mask[k] = reference_multiplier(drop, from + static_cast<int>(k), i, first_sequence + s, first_head + h);
         }
         for (const double x : score) sum += std::exp(x);

@@ -21,9 +21,12 @@ void check_activations(hostgpu::Order order, Activation kind, const char* name) 
   Comparison forward{std::string{name} + suffix<E>}, backward{std::string{name} + " backward" + suffix<E>};
   for (std::size_t i = 0; i < n; ++i) {
     const double v = x.at(i), u = std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v), s = 1 / (1 + std::exp(-2 * u));
-    const double reference = kind == Activation::relu ? std::max(v, 0.0) : v * s;
+    const double below = 0.5 * std::erfc(-v / std::sqrt(2)), density = std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
+    const double reference = kind == Activation::relu ? std::max(v, 0.0) : kind == Activation::gelu ? v * below : v * s;
     const double rise = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * v * v);
-    const double slope = kind == Activation::relu ? (v > 0) : s + v * 2 * s * (1 - s) * rise;
+    const double slope = kind == Activation::relu   ? (v > 0)
+                         : kind == Activation::gelu ? below + v * density
+                                                    : s + v * 2 * s * (1 - s) * rise;
     // exp has 2 units more on a device, and an argument of |2 u| carries its own error into it.
     const double error = fp32 * (16 + 8 * std::abs(u)) * (1 + std::abs(v));
     forward.add(y.at(i), reference, rounding<E> * std::abs(reference) + error);
@@ -160,6 +163,7 @@ void check_pairs(hostgpu::Order order) {
 template <class E>
 void all(hostgpu::Order order) {
   check_activations<E>(order, Activation::gelu_tanh, "gelu");
+  check_activations<E>(order, Activation::gelu, "exact gelu");
   check_activations<E>(order, Activation::relu, "relu");
   check_swiglu<E>(order, 40);
   check_swiglu<E>(order, 13);

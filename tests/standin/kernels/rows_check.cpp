@@ -124,6 +124,57 @@ void sums_of_columns(hostgpu::Order order) {
   }
 }
 
+/// Bands with a gap behind the heads (values): queries and keys have weights of their own.
+template <class E>
+void norms_of_heads(hostgpu::Order order, const HeadBands& b) {
+  constexpr int rows = 5;
+  constexpr unsigned blocks = 2;
+  constexpr float epsilon = 1e-5f;
+  std::mt19937_64 random{4};
+  const int heads = b.bands * (b.queries + b.keys);
+  const auto n = static_cast<std::size_t>(rows * b.pitch), size = static_cast<std::size_t>(b.size);
+  Buffer<E> x{n}, y{n}, raw{static_cast<std::size_t>(rows * heads) * size}, gradient{n}, back{n}, query_weight{size}, key_weight{size};
+  x.normal(random), gradient.normal(random), query_weight.normal(random, 0.1, 1), key_weight.normal(random, 0.1, 1);
+  y.copy(x), back.copy(gradient);
+  Buffer<float> partials{2 * blocks * size}, totals{2 * size};
+  totals.fill(0.5f);
+  hostgpu::run({rows}, {row_threads}, 0, order, [&] { Kernels<E>::head_norms(y, raw, query_weight, key_weight, b, epsilon); });
+  hostgpu::run({blocks}, {row_threads}, 0, order,
+               [&] { Kernels<E>::head_norms_backward(back, partials, raw, query_weight, key_weight, rows, b, epsilon); });
+  hostgpu::run({static_cast<unsigned>((size + column_threads - 1) / column_threads), 2}, {column_threads}, 0, order,
+               [&] { add_column_sums(totals, totals + size, nullptr, partials, blocks, b.size); });
+  Comparison normed{std::string{"head_norms"} + suffix<E>}, backs{std::string{"head_norms_backward"} + suffix<E>};
+  Comparison kept{std::string{"head_norms"} + suffix<E> + " raw"};
+  Comparison columns{std::string{"head_norms_backward"} + suffix<E> + " sums"};
+  std::vector<double> sums(2 * size, 0.5), sizes(2 * size, 0.5);
+  std::vector<bool> of_head(n);
+  for (int row = 0; row < rows; ++row)
+    for (int head = 0; head < heads; ++head) {
+      const bool is_query = head % (b.queries + b.keys) < b.queries;
+      const auto at = static_cast<std::size_t>(row * b.pitch + head / (b.queries + b.keys) * b.band + head % (b.queries + b.keys) * b.size);
+      double squares = 0, dot = 0, dot_size = 0;
+      for (std::size_t j = 0; j < size; ++j) squares += x.at(at + j) * x.at(at + j) / b.size;
+      const double factor = 1 / std::sqrt(squares + value(epsilon));
+      const auto weight = [&](std::size_t j) { return is_query ? query_weight.at(j) : key_weight.at(j); };
+      for (std::size_t j = 0; j < size; ++j) {
+        const double term = gradient.at(at + j) * weight(j) * x.at(at + j) * factor / b.size;
+        dot += term, dot_size += std::abs(term);
+      }
+      for (std::size_t j = 0; j < size; ++j) {
+        const double h = x.at(at + j) * factor, reference = h * weight(j), g = gradient.at(at + j);
+        normed.add(y.at(at + j), reference, (rounding<E> + 20 * fp32) * std::abs(reference) + subnormal<E> + 1e-30);
+        const double before = factor * (g * weight(j) - h * dot), terms = factor * (std::abs(g * weight(j)) + std::abs(h) * dot_size);
+        backs.add(back.at(at + j), before, rounding<E> * std::abs(before) + 32 * fp32 * terms + subnormal<E>);
+        sums[(is_query ? 0 : size) + j] += g * h, sizes[(is_query ? 0 : size) + j] += std::abs(g * h);
+        of_head[at + j] = true;
+        kept.add(raw.at(static_cast<std::size_t>(row * heads + head) * size + j), x.at(at + j), 1e-300);
+      }
+    }
+  for (std::size_t i = 0; i < n; ++i)
+    if (!of_head[i]) normed.add(y.at(i), x.at(i), 1e-300), backs.add(back.at(i), gradient.at(i), 1e-300);
+  for (std::size_t i = 0; i < 2 * size; ++i) columns.add(totals.at(i), sums[i], (rows * heads + 24) * fp32 * sizes[i] * 2);
+}
+
 template <class E>
 void all(hostgpu::Order order) {
   // The second width has a tail within 16 bytes, the third is more than one pass of a block.
@@ -133,6 +184,8 @@ void all(hostgpu::Order order) {
     backward<E>(c, order);
   }
   sums_of_columns<E>(order);
+  norms_of_heads<E>(order, {50, 24, 2, 2, 1, 6});
+  norms_of_heads<E>(order, {5 * 80, 5 * 80, 1, 2, 2, 80});
 }
 
 void run_checks(hostgpu::Order order) {

@@ -52,7 +52,7 @@ int last_adding_scalars(const ClassDraft& draft) {
 }
 
 void add_closing_phase(ClassDraft& draft) {
-  if (is_training(draft) && shares_tokens(draft)) add_whole_sums(draft);
+  if (is_training(draft)) add_whole_sums(draft);
   if (is_training(draft)) add_part_reductions(draft);
   const int last_scalar = last_adding_scalars(draft);
   auto scalars = once_per_step(

@@ -29,7 +29,7 @@ Bytes workspace_size(const ClassDraft& draft, const ChunkDraft& chunk) {
   if (first_block(chunk) <= last_block(draft, chunk)) use({attention_forward, mlp_forward, block_end_forward});
   if (has_head(draft, chunk)) use({head_forward, head_loss});
   if (is_training(draft)) {
-    if (has_embedding(chunk)) use({embedding_backward});
+    if (has_embedding(chunk)) use({embedding_begin_backward, embedding_backward});
     if (first_block(chunk) <= last_block(draft, chunk) && splits_backward(draft))
       use({mlp_begin_backward, mlp_backward_input, mlp_backward_weights, attention_begin_backward, attention_backward_input,
            attention_backward_weights, block_begin_backward});
@@ -117,7 +117,7 @@ void add_saved(ClassDraft& draft, ChunkDraft& chunk) {
         dropped =
             add_buffer(draft, text("dropped ", layer), Category::activations, saved_layout(draft, chunk).again, until_weights(draft, 1));
     } else if (model.is_embedding(layer)) {
-      const Bytes size = model::embedding_saved(model, draft.out.shape);
+      const Bytes size = model::embedding_layout(model, draft.out.shape).total;
       if (size.count > 0) buffer = add_buffer(draft, "saved 0", Category::activations, size, chunk_in_flight(draft, chunk));
     } else {
       const Bytes size = model::head_layout(model, draft.out.shape).total;
@@ -185,9 +185,10 @@ void add_temporaries(ClassDraft& draft) {
             : all_reduce_staging(partial, element, draft.in.kind.tensor_parallel));
   Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(draft.in.plan));
   if (is_training(draft)) staging = std::max(staging, sum_staging(draft));
-  if (is_training(draft) && shares_tokens(draft))  // of gradients that every member of the tensor-parallel group holds whole
+  if (is_training(draft) && draft.slots.tensor >= 0)
     for (const Part& part : draft.out.parts)
-      staging = std::max(staging, all_reduce_staging(part.trained_elements() * fp32_size, fp32_size, draft.in.kind.tensor_parallel));
+      staging =
+          std::max(staging, all_reduce_staging(whole_sum_elements(draft, part) * fp32_size, fp32_size, draft.in.kind.tensor_parallel));
   if (is_training(draft)) add_packed_buffers(draft);
   if (staging.count > 0) draft.buffers.sum_staging = add_buffer(draft, "sum staging", Category::communication, staging);
 }

@@ -62,7 +62,7 @@ struct ClassDraft {
   std::vector<Wait> next_waits;                 ///< of the next compute instruction
   int token_embedding_part = -1;                ///< index into RankClass::parts
   int first_trained = 0;                        ///< model::first_trained_layer
-  std::vector<int> whole_sums;  ///< by part: sums the gradients that every member holds whole; -1 or none where tokens are not shared
+  std::vector<int> whole_sums;                  ///< by part: sums the members' parts of gradients (add_whole_sums); -1: nothing to sum
 };
 /// Its chunks' layers, its shape and its microbatches; everything else is empty.
 ClassDraft draft_of(const ClassInput&);
@@ -79,6 +79,12 @@ inline bool is_training(const ClassDraft& draft) { return draft.in.purpose == Pu
 inline bool splits_backward(const ClassDraft& draft) { return draft.in.kind.order.splits() && is_training(draft); }
 /// Between products each member of the tensor-parallel group holds its part of the tokens.
 inline bool shares_tokens(const ClassDraft& draft) { return draft.out.shape.sequence_parallel; }
+
+/// Members of a tensor-parallel group hold it whole, and their gradients of it are summed: each is of its own tokens, or its own heads.
+/// The same in every replica, whatever its degree: what replicas sum is packed in the order of parts.
+inline bool is_summed(const ClassDraft& draft, const model::Tensor& tensor) {
+  return tensor.summed || (draft.in.plan.sequence_parallel && tensor.axis == model::Axis::none);
+}
 
 inline bool has_embedding(const ChunkDraft& chunk) { return chunk.stage.first_layer == 0; }
 inline bool has_head(const ClassDraft& draft, const ChunkDraft& chunk) { return chunk.stage.last_layer == draft.in.plan.model.layers(); }

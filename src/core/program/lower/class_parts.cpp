@@ -80,10 +80,8 @@ void add_persistent_buffers(ClassDraft& draft, Part& part, int index) {
 
 void add_part(ClassDraft& draft, const std::string& name, const std::vector<int>& list) {
   std::vector<int> tensors = list;
-  // Where tokens are shared, what every member holds whole stands first: its gradients are summed over them in one piece. In every replica,
-  // whatever its degree: what they sum is packed in the order of parts.
-  if (draft.in.plan.sequence_parallel)
-    std::ranges::stable_partition(tensors, [&](int t) { return draft.in.tensors[at(t)].axis == model::Axis::none; });
+  // Their gradients are summed in one piece.
+  std::ranges::stable_partition(tensors, [&](int t) { return is_summed(draft, draft.in.tensors[at(t)]); });
   // Gradients and moments are of the first elements.
   std::ranges::stable_partition(tensors, [&](int t) { return draft.in.tensors[at(t)].trained; });
   Part part;

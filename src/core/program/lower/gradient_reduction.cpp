@@ -31,9 +31,9 @@ std::vector<Wait> after_backward(const ClassDraft& draft, int part) {
   return waits;
 }
 
-/// Gradients of norms and the like are those of each member's own tokens: their sum over the group, before replicas sum theirs.
+/// The members' parts of a gradient are summed before replicas sum theirs.
 int add_whole_sum(ClassDraft& draft, int part, std::int64_t elements) {
-  auto instruction = once_per_step("sum over tokens " + draft.out.parts[at(part)].name,
+  auto instruction = once_per_step("sum over members " + draft.out.parts[at(part)].name,
                                    Collective{CollectiveKind::all_reduce, draft.slots.tensor, {{}, elements * fp32_size}, {}}, true);
   instruction.accesses = {{Role::reduced, draft.out.parts[at(part)].gradients, Mode::update},
                           {Role::staging, draft.buffers.sum_staging, Mode::write}};
@@ -62,7 +62,7 @@ std::vector<int> add_packed_sums(ClassDraft& draft, int part, int turn) {
         true);
     instruction.accesses = {{Role::gradients, draft.out.parts[at(part)].gradients, Mode::read},
                             {Role::packed, draft.buffers.packed[at(turn)][g], Mode::write}};
-    if (shares_tokens(draft)) instruction.waits = after_backward(draft, part);
+    if (shares_tokens(draft) || draft.whole_sums[at(part)] >= 0) instruction.waits = after_backward(draft, part);
     packs[g] = add_instruction(draft, std::move(instruction));
   }
   for (std::size_t g = 0; g < packs.size(); ++g)
@@ -140,12 +140,18 @@ void add_norm(ClassDraft& draft, int part, int reduction, int share) {
   add_instruction(draft, std::move(norm));
 }
 
+std::int64_t whole_sum_elements(const ClassDraft& draft, const Part& part) {
+  std::int64_t elements = 0;
+  for (const auto& slot : part.slots)
+    if (slot.trained && is_summed(draft, draft.in.tensors[at(slot.tensor)])) elements = slot.offset + slot.elements;
+  return elements;
+}
+
 void add_whole_sums(ClassDraft& draft) {
   draft.whole_sums.assign(draft.out.parts.size(), -1);
+  if (draft.slots.tensor < 0) return;
   for (int part = static_cast<int>(draft.out.parts.size()) - 1; part >= 0; --part) {
-    std::int64_t elements = 0;
-    for (const auto& slot : draft.out.parts[at(part)].slots)
-      if (slot.trained && draft.in.tensors[at(slot.tensor)].axis == model::Axis::none) elements = slot.offset + slot.elements;
+    const std::int64_t elements = whole_sum_elements(draft, draft.out.parts[at(part)]);
     if (elements > 0) draft.whole_sums[at(part)] = add_whole_sum(draft, part, elements);
   }
 }
@@ -175,7 +181,7 @@ void add_part_reductions(ClassDraft& draft) {
       continue;
     }
     const auto& about = draft.out.parts[at(part)];
-    const int whole_sum = shares_tokens(draft) ? draft.whole_sums[at(part)] : -1;
+    const int whole_sum = draft.whole_sums[at(part)];
     const int reduction = summing.members < 2 ? whole_sum
                                               : add_sum(draft, part, about.gradients, slots_of_part(draft, part).front(),
                                                         about.trained_elements() * fp32_size, after_backward(draft, part));

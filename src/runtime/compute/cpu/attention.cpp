@@ -75,6 +75,7 @@ AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int
           b.keys,
           pass.window,
           scale,
+          setup_.model.alibi ? static_cast<float>(model::head_slope(static_cast<int>(first_head_ + head), setup_.model.heads)) : 0.0f,
           log_sum_exp,
           pass.dropout,
           static_cast<std::uint32_t>(pass.task.first_sequence + sequence),

@@ -101,7 +101,7 @@ std::int64_t most_scratch(const AttentionSpecs& b, int threads) {
 }  // namespace
 
 HeadPlaces::HeadPlaces(const Setup& setup)
-    : shared{setup.model.shares_keys()},
+    : grouped{setup.model.grouped_qkv()},
       groups{model::local_groups(setup.model, shape_of(setup))},
       queries{setup.model.queries_per_group()},
       heads{groups * queries},

@@ -20,17 +20,17 @@ struct HeadPlaces {
   explicit HeadPlaces(const Setup&);
 
   std::int64_t query(std::int64_t head) const {
-    return shared ? group_of(head) * (queries + 2) * size + head % queries * size : head * size;
+    return grouped ? group_of(head) * (queries + 2) * size + head % queries * size : head * size;
   }
   std::int64_t key(std::int64_t group) const { return beside_queries().key(group); }
   std::int64_t value(std::int64_t group) const { return beside_queries().value(group); }
   KeyPlaces beside_queries() const {
-    return {row, (shared ? queries : heads) * size, (shared ? queries + 2 : 1) * size, (shared ? 1 : heads) * size};
+    return {row, (grouped ? queries : heads) * size, (grouped ? queries + 2 : 1) * size, (grouped ? 1 : heads) * size};
   }
   KeyPlaces in_cache() const { return {2 * groups * size, 0, size, groups * size}; }
   std::int64_t group_of(std::int64_t head) const { return head / queries; }
 
-  bool shared;
+  bool grouped;
   std::int64_t groups, queries, heads, size, row;  ///< queries: of a group; row: elements of a row of qkv
 };
 

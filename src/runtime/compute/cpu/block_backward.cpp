@@ -71,6 +71,7 @@ void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout
   const auto run = [&](float* sums, Rows rows) {
     switch (activation) {
       case model::Activation::gelu_tanh: return kernels_.gelu_backward({kept, gradient, sums, columns_}, rows);
+      case model::Activation::gelu: return kernels_.gelu_exact_backward({kept, gradient, sums, columns_}, rows);
       case model::Activation::relu: return kernels_.relu_backward({kept, gradient, sums, columns_}, rows);
       case model::Activation::swiglu: return kernels_.swiglu_backward({kept, gradient, sums, columns_}, rows);
     }
@@ -87,9 +88,36 @@ void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout
   if (has_bias) bias.add_to(f.gradient(Parameter::up_bias), 0, up_width_);
 }
 
+/// With a parallel residual: the norm's branch, which came back in `partial`, joins the way to the input, in `gradient`. What `gradient`
+/// was goes to attention's dropout site: `partial` has it then, and `masked`, which may be the same, where it is dropped.
+template <class E>
+void Operations<E>::back_beside_mlp(const Frame& f, E* masked) {
+  E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
+  RowsBackward branch, site;
+  branch.norm_weight = Parameter::norm2_weight;
+  branch.norm_bias = Parameter::norm2_bias;
+  branch.norm = {partial,
+                 nullptr,
+                 f.at(Role::input),
+                 f.weight(Parameter::norm2_weight),
+                 gradient,
+                 f.template saved<float>(f.block().norm2_stats),
+                 partial,
+                 nullptr,
+                 d_};
+  rows_backward(f, branch);
+  for_shares(setup_.threads, f.rows,
+             [&](int, Rows rows) { std::swap_ranges(gradient + rows.first * d_, gradient + rows.last * d_, partial + rows.first * d_); });
+  site.drop = {partial, masked, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), f.place()};
+  site.bias = Parameter::out_bias;
+  site.has_bias = setup_.model.attention_output_bias;
+  rows_backward(f, site);
+}
+
 /// Back through the norm before the feed-forward, or after the attention's sum: as back_to_mlp.
 template <class E>
 void Operations<E>::back_to_attention(const Frame& f, E* masked) {
+  if (setup_.model.parallel_residual) return back_beside_mlp(f, masked);
   const model::BlockLayout layout = f.block();
   E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
   RowsBackward rows;
@@ -131,11 +159,23 @@ void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradie
   attention_.backward(f.task, f.saved(layout.qkv), f.saved(layout.attention_output), f.template saved<float>(layout.log_sum_exp),
                       output_gradient, gradient, f.workspace);
   if (setup_.model.rotates()) rotate(f, gradient, true);
+  if (setup_.model.query_key_norms) norm_heads_backward(f, gradient);
+}
+
+/// The weights' gradients are of this rank's heads alone (model::Tensor::summed).
+template <class E>
+void Operations<E>::norm_heads_backward(const Frame& f, E* gradient) {
+  const HeadNorms<E> norms = head_norms(f, gradient);
+  const ColumnSums sums{f.workspace, setup_.threads, 2 * norms.size};
+  for_shares(setup_.threads, f.n, [&](int share, Rows rows) { kernels_.head_norms_backward({norms, sums.start(share)}, rows); });
+  sums.add_to(f.gradient(Parameter::query_norm_weight), 0, norms.size);
+  sums.add_to(f.gradient(Parameter::key_norm_weight), norms.size, norms.size);
 }
 
 template <class E>
 void Operations<E>::attention_backward(const Frame& f) {
-  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
+  const bool in_partial = shares_ || setup_.model.parallel_residual;
+  E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
   if (!shares_) back_to_attention(f, before_drop);
   qkv_gradient(f, before_drop, to_qkv);
@@ -187,9 +227,11 @@ void Operations<E>::block_begin_backward(const Frame& f) {
   template void Operations<E>::activated_gradient(const Frame&, const E*, E*);                       \
   template void Operations<E>::mlp_backward(const Frame&);                                           \
   template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*); \
+  template void Operations<E>::back_beside_mlp(const Frame&, E*);                                    \
   template void Operations<E>::back_to_attention(const Frame&, E*);                                  \
   template void Operations<E>::attention_begin_backward(const Frame&);                               \
   template void Operations<E>::qkv_gradient(const Frame&, const E*, E*);                             \
+  template void Operations<E>::norm_heads_backward(const Frame&, E*);                                \
   template void Operations<E>::attention_backward(const Frame&);                                     \
   template void Operations<E>::attention_weight_gradients(const Frame&, const E*, const E*);         \
   template void Operations<E>::block_begin_backward(const Frame&);

@@ -29,6 +29,7 @@ void Operations<E>::attention_forward(const Frame& f) {
   to_qkv.bias = setup_.model.qkv_bias;
   products_.run(to_qkv,
                 {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
+  if (setup_.model.query_key_norms) norm_heads(f, qkv);
   if (setup_.model.rotates()) rotate(f, qkv, false);
   float* log_sum_exp = f.template saved<float>(layout.log_sum_exp);
   if (setup_.cache > 0)
@@ -39,17 +40,42 @@ void Operations<E>::attention_forward(const Frame& f) {
                 {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
 }
 
-/// Queries and keys by their positions. Where keys are shared, a group's queries and key stand side by side; else all queries and then all
-/// keys.
+/// Queries and keys stand as rotate says.
+template <class E>
+HeadNorms<E> Operations<E>::head_norms(const Frame& f, E* qkv) const {
+  const std::int64_t size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
+  const bool grouped = setup_.model.grouped_qkv();
+  return {qkv,
+          f.saved(f.block().raw_heads),
+          f.weight(Parameter::query_norm_weight),
+          f.weight(Parameter::key_norm_weight),
+          qkv_width_,
+          (queries + 2) * size,
+          grouped ? groups_ : 1,
+          grouped ? queries : heads_,
+          grouped ? 1 : groups_,
+          size,
+          static_cast<float>(setup_.model.norm_epsilon)};
+}
+
+template <class E>
+void Operations<E>::norm_heads(const Frame& f, E* qkv) {
+  const HeadNorms<E> norms = head_norms(f, qkv);
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.head_norms(norms, rows); });
+}
+
+/// Queries and keys by their positions, or the first columns of them. In a grouped qkv a group's queries and key stand side by side; else
+/// all queries and then all keys.
 template <class E>
 void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const std::int64_t size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
-  const bool shared = setup_.model.shares_keys();
-  const float* angles = angles_.data() + f.task.cached * size;
-  const std::int64_t bands = shared ? groups_ : 1, step = (queries + 2) * size, heads = shared ? queries + 1 : heads_ + groups_;
+  const std::int64_t turned = setup_.model.rotated_columns();
+  const bool grouped = setup_.model.grouped_qkv();
+  const float* angles = angles_.data() + f.task.cached * turned;
+  const std::int64_t bands = grouped ? groups_ : 1, step = (queries + 2) * size, heads = grouped ? queries + 1 : heads_ + groups_;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     for (std::int64_t band = 0; band < bands; ++band)
-      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, size, setup_.length, angles, back}, rows);
+      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, turned, setup_.length, angles, back}, rows);
   });
 }
 
@@ -89,12 +115,13 @@ void Operations<E>::mlp_forward(const Frame& f) {
                 {.a = f.saved(layout.activated), .b = f.weight(Parameter::down_weight), .c = f.at(Role::partial)});
 }
 
-/// middle -> ff_input
+/// middle -> ff_input; with a parallel residual: input -> ff_input
 template <class E>
 NormForward<E> Operations<E>::norm_of_middle(const Frame& f, const model::BlockLayout& layout) const {
   E *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
   if (pre_norm_)
-    return norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
+    return norm(f, setup_.model.parallel_residual ? f.at(Role::input) : middle, ff_input, f.template saved<float>(layout.norm2_stats),
+                Parameter::norm2_weight, Parameter::norm2_bias);
   return norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
 }
 
@@ -117,7 +144,8 @@ void Operations<E>::activation(const Frame& f, const E* up, E* activated) {
   const model::Activation activation = setup_.model.activation;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     if (activation == model::Activation::swiglu) return kernels_.swiglu({up, activated, columns_}, rows);
-    kernels_.gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
+    const auto gelu = activation == model::Activation::gelu ? kernels_.gelu_exact : kernels_.gelu;
+    gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
   });
 }
 
@@ -160,6 +188,8 @@ void Operations<E>::block_again(const Frame& f) {
   template void Operations<E>::attention_begin_forward(const Frame&);                                   \
   template const E* Operations<E>::attention_input(const Frame&);                                       \
   template void Operations<E>::attention_forward(const Frame&);                                         \
+  template HeadNorms<E> Operations<E>::head_norms(const Frame&, E*) const;                              \
+  template void Operations<E>::norm_heads(const Frame&, E*);                                            \
   template void Operations<E>::rotate(const Frame&, E*, bool);                                          \
   template void Operations<E>::mlp_begin_forward(const Frame&);                                         \
   template const E* Operations<E>::mlp_input(const Frame&);                                             \

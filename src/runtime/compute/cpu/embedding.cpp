@@ -39,29 +39,57 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
   const E* words = f.own(Role::partial, w_);
   E* output = f.at(Role::output);
   if (f.rows == 0) return;
+  const model::EmbeddingLayout layout = model::embedding_layout(setup_.model, f.shape);
   if (setup_.model.projects()) {
-    E* kept = f.at(Role::saved);
+    E* kept = f.saved(layout.words);
     std::memcpy(kept, words, sizeof(E) * static_cast<std::size_t>(f.rows * w_));
     products_.run(linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
     words = output;
   }
-  const E* positions = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
+  if (setup_.model.embedding_norm) {
+    E* kept = f.saved(layout.words);
+    copy_rows(f, words, kept, d_);
+    normalize(f, norm(f, kept, output, f.template saved<float>(layout.norm_stats), Parameter::embedding_norm_weight,
+                      Parameter::embedding_norm_bias));
+    words = output;
+  }
+  const E* positions =
+      !setup_.model.has_position_table() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
   const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), f.place()};
   for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
 }
 
-/// Back through dropout, positions and projection to the gradient of the words: at `words` where it projects, else in place.
+/// Back through dropout, positions, norm and projection to the gradient of the words: at `words` where it projects, else in place.
 template <class E>
 E* Operations<E>::before_embedding(const Frame& f, E* words) {
   E* gradient = f.at(Role::gradient);
   const DropBackward<E> drop{gradient, gradient, nullptr, d_, dropout(setup_, f.task, DropSite::embedding), f.place()};
   if (drop.dropout.on) for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.drop_backward(drop, rows); });
-  if (!setup_.model.rotates()) position_gradient(f, gradient);
+  if (setup_.model.has_position_table()) position_gradient(f, gradient);
+  if (setup_.model.embedding_norm) embedding_norm_backward(f, gradient);
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
   add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
   products_.run(linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
   return words;
+}
+
+template <class E>
+void Operations<E>::embedding_norm_backward(const Frame& f, E* gradient) {
+  const model::EmbeddingLayout layout = model::embedding_layout(setup_.model, f.shape);
+  RowsBackward rows;
+  rows.norm = {gradient,
+               nullptr,
+               f.saved(layout.words),
+               f.weight(Parameter::embedding_norm_weight),
+               nullptr,
+               f.template saved<float>(layout.norm_stats),
+               gradient,
+               nullptr,
+               d_};
+  rows.norm_weight = Parameter::embedding_norm_weight;
+  rows.norm_bias = Parameter::embedding_norm_bias;
+  rows_backward(f, rows);
 }
 
 template <class E>
@@ -113,6 +141,7 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
   template void Operations<E>::embedding_forward(const Frame&);           \
   template void Operations<E>::embedding_end_forward(const Frame&);       \
   template E* Operations<E>::before_embedding(const Frame&, E*);          \
+  template void Operations<E>::embedding_norm_backward(const Frame&, E*); \
   template void Operations<E>::embedding_begin_backward(const Frame&);    \
   template void Operations<E>::embedding_backward(const Frame&);          \
   template void Operations<E>::position_gradient(const Frame&, const E*); \

@@ -69,6 +69,23 @@ struct NormBackward {
   bool rms = false;
 };
 
+/// Norms of heads, of kind rms. A row holds `bands` bands, `band` elements apart: of each, `queries` heads and then `keys` heads of `size`
+/// columns. `raw` (rows, bands * (queries + keys) * size) gets them as they were, and they are normed in place.
+template <class E>
+struct HeadNorms {
+  E *rows, *raw;
+  const E *query_weight, *key_weight;
+  std::int64_t pitch, band, bands, queries, keys, size;
+  float epsilon;
+};
+
+/// Of HeadNorms::rows the gradient of what was normed becomes that of `raw`. sums (2, size) += gradients of both weights.
+template <class E>
+struct HeadNormsBackward {
+  HeadNorms<E> norms;
+  float* sums;
+};
+
 /// masked = drop's backward of gradient; sums (width), where there are any, += masked. `masked` may be `gradient`.
 template <class E>
 struct DropBackward {
@@ -108,8 +125,8 @@ struct SwigluBackward {
   std::int64_t columns;
 };
 
-/// Turns column i of a head with column i + size / 2 by the angle of (position, i); `back`: by its negative. Of a row, `heads` heads start
-/// at column first, first + step, ...; positions follow rows, `length` of them.
+/// Turns column i < size / 2 of a head with column i + size / 2 by the angle of (position, i); `back`: by its negative. Of a row, `heads`
+/// heads start at column first, first + step, ...; positions follow rows, `length` of them.
 template <class E>
 struct Rotation {
   E* rows;
@@ -123,8 +140,8 @@ struct Rotation {
 struct AttentionBlock {
   float* scores;  ///< (rows, pitch) fp32; becomes probabilities in the element type, at the start of each row
   std::int64_t pitch, rows, first_query, first_key, keys, window;  ///< first_key: a multiple of 64, as dropout's numbers are dealt
-  float scale;
-  float* log_sum_exp;  ///< of these rows
+  float scale, slope;                                              ///< slope: of a head whose scores get slope * (key - query); 0: none
+  float* log_sum_exp;                                              ///< of these rows
   Dropout dropout;
   std::uint32_t sequence, head;  ///< global
 };
@@ -160,9 +177,13 @@ struct Kernels {
   void (*add_residual)(AddResidual<E>, Rows);
   void (*norm_forward)(NormForward<E>, Rows);
   void (*norm_backward)(NormBackward<E>, Rows);
+  void (*head_norms)(HeadNorms<E>, Rows);
+  void (*head_norms_backward)(HeadNormsBackward<E>, Rows);
   void (*drop_backward)(DropBackward<E>, Rows);
   void (*gelu)(const E* x, E* y, std::int64_t count);
   void (*gelu_backward)(ActivationBackward<E>, Rows);
+  void (*gelu_exact)(const E* x, E* y, std::int64_t count);  ///< by the normal distribution function, not by tanh
+  void (*gelu_exact_backward)(ActivationBackward<E>, Rows);
   void (*relu_backward)(ActivationBackward<E>, Rows);
   void (*swiglu)(SwigluForward<E>, Rows);
   void (*swiglu_backward)(SwigluBackward<E>, Rows);

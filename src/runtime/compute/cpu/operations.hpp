@@ -73,6 +73,7 @@ class Operations {
   void embedding_begin_backward(const Frame&);
   void embedding_backward(const Frame&);
   E* before_embedding(const Frame&, E* words);
+  void embedding_norm_backward(const Frame&, E* gradient);
   void position_gradient(const Frame&, const E* gradient);
   void token_embedding_gradient(const Frame&, const E* gradient);
   // block_forward.cpp
@@ -85,6 +86,8 @@ class Operations {
   void block_end_forward(const Frame&);
   void activate(const Frame&, const model::BlockLayout&, const E* input);
   void activation(const Frame&, const E* up, E* activated);
+  void norm_heads(const Frame&, E* qkv);
+  HeadNorms<E> head_norms(const Frame&, E* qkv) const;
   void rotate(const Frame&, E* qkv, bool back);
   NormForward<E> norm_of_middle(const Frame&, const model::BlockLayout&) const;
   void block_again(const Frame&);
@@ -94,6 +97,7 @@ class Operations {
   void mlp_backward(const Frame&);
   void attention_begin_backward(const Frame&);
   void back_to_attention(const Frame&, E* masked);
+  void back_beside_mlp(const Frame&, E* masked);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
   void activated_gradient(const Frame&, const E* before_drop, E* columns);
@@ -101,6 +105,7 @@ class Operations {
   /// `kept`: the result goes there as well, which may be where the activation's input stands; may be null.
   void activation_backward(const Frame&, const model::BlockLayout&, E* gradient, E* kept = nullptr);
   void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
+  void norm_heads_backward(const Frame&, E* gradient);
   // split_backward.cpp
   void mlp_begin_weights(const Frame&);
   void attention_begin_weights(const Frame&);
@@ -110,6 +115,10 @@ class Operations {
   void attention_backward_weights(const Frame&);
   /// Of an output product, of all tokens; `kept` gets it, too, or this rank's rows of it. `back` makes it where tokens are not shared.
   const E* output_gradient(const Frame&, E* kept, void (Operations::*back)(const Frame&, E*));
+  /// Where back_to_attention leaves the gradient that its dropout site gets, where there is no dropout.
+  E* attention_gradient(const Frame& f) const {
+    return f.at(setup_.model.parallel_residual ? program::Role::partial : program::Role::gradient);
+  }
   E* kept_output_gradient(const Frame&) const;
   E* kept_up_gradient(const Frame&) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }

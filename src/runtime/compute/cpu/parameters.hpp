@@ -10,11 +10,15 @@ namespace flotilla::compute::cpu {
 enum class Parameter {
   token_embedding,
   position,
+  embedding_norm_weight,
+  embedding_norm_bias,
   project_in,
   norm1_weight,
   norm1_bias,
   qkv_weight,
   qkv_bias,
+  query_norm_weight,
+  key_norm_weight,
   out_weight,
   out_bias,
   norm2_weight,
@@ -28,7 +32,7 @@ enum class Parameter {
   project_out,
   lm_head,
 };
-inline constexpr std::size_t parameter_kinds = 19;
+inline constexpr std::size_t parameter_kinds = 23;
 
 /// Where each layer's tensors stand in model::tensors().
 class ParameterIndex {

@@ -8,7 +8,7 @@ namespace {
 /// Radians from one position to the next of pair `i`, stretched as Hugging Face's rope_type llama3 does it.
 double step_of(const model::Config& c, int i) {
   const model::Rotary& r = c.rotary;
-  const double step = std::pow(r.theta, -2.0 * i / c.head_size());
+  const double step = std::pow(r.theta, -2.0 * i / c.rotated_columns());
   if (r.factor == 1) return step;
   const double turns = r.original_positions * step / (2 * M_PI);
   if (turns < r.low_frequency) return step / r.factor;
@@ -21,7 +21,7 @@ double step_of(const model::Config& c, int i) {
 
 std::vector<float> rotary_angles(const model::Config& c, int length) {
   if (!c.rotates()) return {};
-  const int size = c.head_size(), half = size / 2;
+  const int size = c.rotated_columns(), half = size / 2;
   std::vector<float> angles(static_cast<std::size_t>(length) * static_cast<std::size_t>(size));
   for (int i = 0; i < half; ++i) {
     const double step = step_of(c, i);

@@ -32,7 +32,7 @@ const E* Operations<E>::output_gradient(const Frame& f, E* kept, void (Operation
     copy_rows(f, f.own(Role::partial, d_), kept, d_);
     return f.at(Role::partial);
   }
-  E* gradient = f.at(Role::gradient);
+  E* gradient = back == &Operations::back_to_attention ? attention_gradient(f) : f.at(Role::gradient);
   (this->*back)(f, drops(f) ? kept : gradient);
   if (!drops(f)) copy(f, gradient, kept, d_);
   return kept;

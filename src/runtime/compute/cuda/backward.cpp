@@ -34,10 +34,13 @@ void Operations<E>::up_gradient(const Frame& f, const E* before_drop, E* columns
   const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
   const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
   const E* saved = f.saved(relu ? f.block.activated : f.block.up);
+  const Activation kind = relu                                                 ? Activation::relu
+                          : setup_.model.activation == model::Activation::gelu ? Activation::gelu
+                                                                               : Activation::gelu_tanh;
   if (gated)
     kernels_.swiglu_backward(stream_, launch, out, columns, saved, f.n, static_cast<int>(columns_));
   else
-    kernels_.activation_backward(stream_, launch, out, columns, saved, elements, relu ? Activation::relu : Activation::gelu_tanh);
+    kernels_.activation_backward(stream_, launch, out, columns, saved, elements, kind);
   if (setup_.model.feed_forward_bias) add_column_sums(f, out, up_width_, Parameter::up_bias);
 }
 
@@ -77,7 +80,7 @@ const E* Operations<E>::output_gradient(const Frame& f, E* kept, void (Operation
     copy_rows(f, f.own(Role::partial, d_), kept, d_);
     return f.at(Role::partial);
   }
-  E* gradient = f.at(Role::gradient);
+  E* gradient = back == &Operations::back_to_attention ? attention_gradient(f) : f.at(Role::gradient);
   (this->*back)(f, drops(f) ? kept : gradient);
   if (!drops(f)) copy(f, gradient, kept, f.n * d_);
   return kept;
@@ -97,8 +100,33 @@ void Operations<E>::mlp_backward_weights(const Frame& f) {
   mlp_weight_gradients(f, shares_ ? f.at(Role::partial) : kept_output_gradient(f), kept_up_gradient(f));
 }
 
+/// As cpu::Operations::back_beside_mlp.
+template <class E>
+void Operations<E>::back_beside_mlp(const Frame& f, E* masked) {
+  E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_), *joined = f.take(f.rows * d_);
+  RowsBackward branch, site;
+  branch.norms = true;
+  branch.norm_weight = Parameter::norm2_weight;
+  branch.norm_bias = Parameter::norm2_bias;
+  branch.stats = f.template saved<float>(f.block.norm2_stats);
+  branch.gradient = partial;
+  branch.x = f.at(Role::input);
+  branch.residual = gradient;
+  branch.out = joined;
+  rows_backward(f, branch);
+  site.gradient = site.out = gradient;
+  site.masked = masked;
+  site.bias = Parameter::out_bias;
+  site.has_bias = setup_.model.attention_output_bias;
+  site.drop = dropout(f, DropSite::attention_output);
+  rows_backward(f, site);
+  if (!site.drop.on) copy_rows(f, gradient, partial, d_);
+  copy_rows(f, joined, gradient, d_);
+}
+
 template <class E>
 void Operations<E>::back_to_attention(const Frame& f, E* masked) {
+  if (setup_.model.parallel_residual) return back_beside_mlp(f, masked);
   E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
   RowsBackward r;
   r.norms = true;
@@ -132,6 +160,19 @@ void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradie
   (*attention_.queries)(stream_, launch(heads_), gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop);
   (*attention_.keys)(stream_, launch(groups_), gradient, dots, qkv, output_gradient, log_sum_exp, shape, drop);
   if (setup_.model.rotates()) rotate(f, gradient, true);
+  if (setup_.model.query_key_norms) norm_heads_backward(f, gradient);
+}
+
+/// The weights' gradients are of this rank's heads alone (model::Tensor::summed).
+template <class E>
+void Operations<E>::norm_heads_backward(const Frame& f, E* gradient) {
+  const std::int64_t blocks = std::min<std::int64_t>(f.n, most_row_blocks), size = setup_.model.head_size();
+  float* partials = f.template take<float>(2 * blocks * size);
+  kernels_.head_norms_backward(stream_, {.blocks_x = blocks, .threads = row_threads}, gradient, partials, f.saved(f.block.raw_heads),
+                               f.weight(Parameter::query_norm_weight), f.weight(Parameter::key_norm_weight), static_cast<int>(f.n),
+                               head_bands(), static_cast<float>(setup_.model.norm_epsilon));
+  add_parts({f.gradient(Parameter::query_norm_weight), f.gradient(Parameter::key_norm_weight)}, 2, partials, static_cast<int>(blocks),
+            size);
 }
 
 template <class E>
@@ -145,7 +186,8 @@ void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_d
 
 template <class E>
 void Operations<E>::attention_backward(const Frame& f) {
-  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
+  const bool in_partial = shares_ || setup_.model.parallel_residual;
+  E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* to_qkv = f.take(f.n * qkv_width_);
   if (!shares_) back_to_attention(f, before_drop);
   qkv_gradient(f, before_drop, to_qkv);
@@ -238,16 +280,30 @@ void Operations<E>::head_end_backward(const Frame& f) {
 }
 
 template <class E>
+void Operations<E>::embedding_norm_backward(const Frame& f, E* gradient) {
+  const model::EmbeddingLayout layout = model::embedding_layout(setup_.model, f.shape);
+  RowsBackward r;
+  r.norms = true;
+  r.norm_weight = Parameter::embedding_norm_weight;
+  r.norm_bias = Parameter::embedding_norm_bias;
+  r.gradient = r.out = gradient;
+  r.x = f.saved(layout.words);
+  r.stats = f.template saved<float>(layout.norm_stats);
+  rows_backward(f, r);
+}
+
+template <class E>
 E* Operations<E>::before_embedding(const Frame& f, E* words) {
   E* gradient = f.at(Role::gradient);
   RowsBackward r;
   r.gradient = r.masked = gradient;
   r.drop = dropout(f, DropSite::embedding);
   rows_backward(f, r);
-  if (float* positions = setup_.model.rotates() ? nullptr : f.gradient(Parameter::position))
+  if (float* positions = !setup_.model.has_position_table() ? nullptr : f.gradient(Parameter::position))
     kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads}, positions + setup_.model.position_offset * d_,
                                gradient, f.task.sequences, setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows),
                                static_cast<int>(d_));
+  if (setup_.model.embedding_norm) embedding_norm_backward(f, gradient);
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
   add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
@@ -271,22 +327,25 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
                           static_cast<int>(w_));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                          \
-  template void Operations<E>::back_to_mlp(const Frame&, E*);            \
-  template void Operations<E>::mlp_backward_input(const Frame&);         \
-  template void Operations<E>::mlp_backward_weights(const Frame&);       \
-  template void Operations<E>::mlp_backward(const Frame&);               \
-  template void Operations<E>::back_to_attention(const Frame&, E*);      \
-  template void Operations<E>::attention_backward_input(const Frame&);   \
-  template void Operations<E>::attention_backward_weights(const Frame&); \
-  template void Operations<E>::attention_backward(const Frame&);         \
-  template void Operations<E>::block_begin_backward(const Frame&);       \
-  template E* Operations<E>::kept_output_gradient(const Frame&) const;   \
-  template void Operations<E>::logits_gradient(const Frame&);            \
-  template void Operations<E>::head_backward_weights(const Frame&);      \
-  template void Operations<E>::head_input_gradient(const Frame&);        \
-  template void Operations<E>::head_end_backward(const Frame&);          \
-  template E* Operations<E>::before_embedding(const Frame&, E*);         \
+#define FLOTILLA_INSTANTIATE(E)                                           \
+  template void Operations<E>::back_to_mlp(const Frame&, E*);             \
+  template void Operations<E>::mlp_backward_input(const Frame&);          \
+  template void Operations<E>::mlp_backward_weights(const Frame&);        \
+  template void Operations<E>::mlp_backward(const Frame&);                \
+  template void Operations<E>::back_beside_mlp(const Frame&, E*);         \
+  template void Operations<E>::back_to_attention(const Frame&, E*);       \
+  template void Operations<E>::embedding_norm_backward(const Frame&, E*); \
+  template void Operations<E>::attention_backward_input(const Frame&);    \
+  template void Operations<E>::attention_backward_weights(const Frame&);  \
+  template void Operations<E>::norm_heads_backward(const Frame&, E*);     \
+  template void Operations<E>::attention_backward(const Frame&);          \
+  template void Operations<E>::block_begin_backward(const Frame&);        \
+  template E* Operations<E>::kept_output_gradient(const Frame&) const;    \
+  template void Operations<E>::logits_gradient(const Frame&);             \
+  template void Operations<E>::head_backward_weights(const Frame&);       \
+  template void Operations<E>::head_input_gradient(const Frame&);         \
+  template void Operations<E>::head_end_backward(const Frame&);           \
+  template E* Operations<E>::before_embedding(const Frame&, E*);          \
   template void Operations<E>::embedding_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -16,16 +16,24 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
   const E* words = f.own(Role::partial, w_);
   E* output = f.at(Role::output);
   if (f.rows == 0) return;
+  const model::EmbeddingLayout layout = model::embedding_layout(setup_.model, f.shape);
   if (setup_.model.projects()) {
-    E* kept = f.at(Role::saved);
+    E* kept = f.saved(layout.words);
     copy_rows(f, words, kept, w_);
     multiply(cpu::linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
+    words = output;
+  }
+  if (setup_.model.embedding_norm) {
+    E* kept = f.saved(layout.words);
+    copy_rows(f, words, kept, d_);
+    rows_forward(f, norm(f, kept, output, layout.norm_stats, Parameter::embedding_norm_weight, Parameter::embedding_norm_bias));
     words = output;
   }
   RowsForward add;
   add.sum = output;
   add.partial = words;
-  add.bias = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
+  add.bias =
+      !setup_.model.has_position_table() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
   add.bias_stride = static_cast<int>(d_);
   add.drop = dropout(f, DropSite::embedding);
   rows_forward(f, add);
@@ -35,7 +43,7 @@ template <class E>
 const E* Operations<E>::attention_input(const Frame& f) {
   const E* input = f.at(Role::input);
   if (!pre_norm_) return input;
-  rows_forward(f, norm(f, input, f.block.attention_input, f.block.norm1_stats, Parameter::norm1_weight, Parameter::norm1_bias));
+  rows_forward(f, norm(f, input, f.saved(f.block.attention_input), f.block.norm1_stats, Parameter::norm1_weight, Parameter::norm1_bias));
   return f.saved(f.block.attention_input);
 }
 
@@ -46,6 +54,10 @@ void Operations<E>::attention_forward(const Frame& f) {
   ProductSpec to_qkv = cpu::linear_forward(setup_.precision, f.n, qkv_width_, d_);
   to_qkv.bias = setup_.model.qkv_bias;
   multiply(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
+  if (setup_.model.query_key_norms)
+    kernels_.head_norms(stream_, {.blocks_x = f.n, .threads = row_threads}, qkv, f.saved(f.block.raw_heads),
+                        f.weight(Parameter::query_norm_weight), f.weight(Parameter::key_norm_weight), head_bands(),
+                        static_cast<float>(setup_.model.norm_epsilon));
   if (setup_.model.rotates()) rotate(f, qkv, false);
   const E* kv = qkv;
   AttentionShape shape = attention_shape(f);
@@ -60,12 +72,13 @@ void Operations<E>::attention_forward(const Frame& f) {
            {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
 }
 
-/// Keys and values of these tokens to their places in the cache. A token's, or where keys are shared a group's, stand side by side in qkv:
+/// Keys and values of these tokens to their places in the cache. A token's, or in a grouped qkv a group's, stand side by side in qkv:
 /// so one copy moves all of a sequence.
 template <class E>
 void Operations<E>::append_keys(const Frame& f, const E* qkv) {
-  FLOTILLA_ASSERT(f.task.cached >= 0 && f.task.cached + setup_.length <= setup_.cache, f.task.cached, " tokens are cached, of ", setup_.cache);
-  const std::int64_t size = setup_.model.head_size(), pieces = setup_.model.shares_keys() ? groups_ : 1;
+  FLOTILLA_ASSERT(f.task.cached >= 0 && f.task.cached + setup_.length <= setup_.cache, f.task.cached, " tokens are cached, of ",
+                  setup_.cache);
+  const std::int64_t size = setup_.model.head_size(), pieces = setup_.model.grouped_qkv() ? groups_ : 1;
   const std::int64_t width = 2 * size * (groups_ / pieces), pitch = qkv_width_ / pieces, row = 2 * groups_ * size;
   const auto bytes = [](std::int64_t elements) { return Bytes{elements * static_cast<std::int64_t>(sizeof(E))}; };
   for (int sequence = 0; sequence < f.task.sequences; ++sequence) {
@@ -80,39 +93,46 @@ void Operations<E>::append_keys(const Frame& f, const E* qkv) {
 template <class E>
 void Operations<E>::in_cache(const Frame& f, AttentionShape& s) const {
   const int size = setup_.model.head_size(), groups = static_cast<int>(groups_);
-  const bool shared = setup_.model.shares_keys();
+  const bool grouped = setup_.model.grouped_qkv();
   s.places.first_key = 0;
-  s.places.key_step = shared ? 2 * size : size;
-  s.places.value_offset = shared ? size : groups * size;
+  s.places.key_step = grouped ? 2 * size : size;
+  s.places.value_offset = grouped ? size : groups * size;
   s.key_row = 2 * groups * size;
   s.key_rows = setup_.cache;
   s.cached = static_cast<int>(f.task.cached);
 }
 
-/// As cpu::Operations::rotate: a group's queries and key side by side where keys are shared, else all queries and then all keys.
+/// As cpu::Operations::rotate: a group's queries and key side by side in a grouped qkv, else all queries and then all keys.
 template <class E>
 void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
-  const bool shared = setup_.model.shares_keys();
-  const std::int64_t bands = shared ? groups_ : 1, heads = shared ? queries + 1 : heads_ + groups_;
-  const std::int64_t threads = f.n * heads * (size / 2);
-  const float* angles = reinterpret_cast<const float*>(angles_.data().address) + f.task.cached * size;
+  const int turned = setup_.model.rotated_columns();
+  const bool grouped = setup_.model.grouped_qkv();
+  const std::int64_t bands = grouped ? groups_ : 1, heads = grouped ? queries + 1 : heads_ + groups_;
+  const std::int64_t threads = f.n * heads * (turned / 2);
+  const float* angles = reinterpret_cast<const float*>(angles_.data().address) + f.task.cached * turned;
   kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .blocks_y = bands, .threads = element_threads},
-                  qkv, angles, f.n, static_cast<int>(qkv_width_), (queries + 2) * size,
-                  size, static_cast<int>(heads), back ? -size : size, setup_.length);
+                  qkv, angles, f.n, static_cast<int>(qkv_width_), (queries + 2) * size, size, static_cast<int>(heads),
+                  back ? -turned : turned, setup_.length);
 }
 
 template <class E>
 const E* Operations<E>::mlp_input(const Frame& f) {
   const auto& stats = pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats;
-  RowsForward r = norm(f, f.at(Role::input), f.block.ff_input, stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
-                       pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias);
+  RowsForward r =
+      norm(f, f.at(Role::input), f.saved(f.block.ff_input), stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
+           pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias);
+  E* const normed = r.y;
+  if (setup_.model.parallel_residual) {  // the norm is of the input, not of the sum
+    rows_forward(f, r);
+    r.weight = nullptr;
+  }
   r.sum = f.saved(f.block.middle);
   r.partial = f.own(Role::partial, d_);
   r.bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
   r.drop = dropout(f, DropSite::attention_output);
   rows_forward(f, r);
-  return r.y;
+  return normed;
 }
 
 template <class E>
@@ -135,19 +155,17 @@ void Operations<E>::activation(const Frame& f) {
   const bool gated = setup_.model.activation == model::Activation::swiglu;
   const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
   const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
+  const Activation kind = setup_.model.activation == model::Activation::gelu ? Activation::gelu : Activation::gelu_tanh;
   if (gated)
     return kernels_.swiglu_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), f.n, static_cast<int>(columns_));
-  kernels_.activation_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), elements, Activation::gelu_tanh);
+  kernels_.activation_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), elements, kind);
 }
 
 template <class E>
 void Operations<E>::block_end_forward(const Frame& f) {
   E* output = f.at(Role::output);
   RowsForward r;
-  if (!pre_norm_) {
-    r = norm(f, nullptr, f.block.end, f.block.norm2_stats, Parameter::norm2_weight, Parameter::norm2_bias);
-    r.y = output;
-  }
+  if (!pre_norm_) r = norm(f, nullptr, output, f.block.norm2_stats, Parameter::norm2_weight, Parameter::norm2_bias);
   r.sum = pre_norm_ ? output : f.saved(f.block.end);
   r.residual = f.saved(pre_norm_ ? f.block.middle : f.block.ff_input);
   r.partial = f.own(Role::partial, d_);
@@ -160,7 +178,8 @@ template <class E>
 void Operations<E>::block_again(const Frame& f) {
   if (pre_norm_) attention_input(f);
   const auto& stats = pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats;
-  rows_forward(f, norm(f, f.saved(f.block.middle), f.block.ff_input, stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
+  const E* sum = setup_.model.parallel_residual ? f.at(Role::input) : f.saved(f.block.middle);
+  rows_forward(f, norm(f, sum, f.saved(f.block.ff_input), stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
                        pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias));
   if (f.block.activated.again) activation(f);
 }
@@ -170,7 +189,7 @@ const E* Operations<E>::head_rows_forward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   const E* input = f.at(Role::input);
   if (setup_.model.final_norm) {
-    rows_forward(f, norm(f, input, layout.normed, layout.norm_stats, Parameter::head_norm_weight, Parameter::head_norm_bias));
+    rows_forward(f, norm(f, input, f.saved(layout.normed), layout.norm_stats, Parameter::head_norm_weight, Parameter::head_norm_bias));
     input = f.saved(layout.normed);
   }
   if (!setup_.model.projects()) return input;

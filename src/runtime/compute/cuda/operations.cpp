@@ -51,8 +51,9 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
   const std::int64_t rows = n * (3 * d + 2 * model::up_width(s.model, shape) + heads * s.model.head_size() +
                                  model::qkv_width(s.model, shape) + s.model.embedding_width);
   const std::int64_t sums = 4 * (2 * most_row_blocks * 3 * d + 2 * most_column_parts * widest(s)), dots = 4 * n * heads;
+  const std::int64_t head_sums = s.model.query_key_norms ? 4 * 2 * most_row_blocks * s.model.head_size() : 0;
   constexpr std::int64_t alignments = 64 * 32;
-  return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + dots + alignments};
+  return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments};
 }
 
 template <class E>
@@ -191,11 +192,11 @@ void Operations<E>::rows_forward(const Frame& f, const RowsForward& r) {
 }
 
 template <class E>
-auto Operations<E>::norm(const Frame& f, const E* x, const model::Segment& y, const model::Segment& stats, Parameter weight,
-                         Parameter bias) const -> RowsForward {
+auto Operations<E>::norm(const Frame& f, const E* x, E* y, const model::Segment& stats, Parameter weight, Parameter bias) const
+    -> RowsForward {
   RowsForward r;
   r.residual = x;
-  r.y = f.saved(y);
+  r.y = y;
   r.stats = f.template saved<float>(stats);
   r.weight = f.weight(weight);
   r.norm_bias = f.weight_if(!rms_, bias);
@@ -249,17 +250,27 @@ AttentionShape Operations<E>::attention_shape(const Frame& f) const {
   const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const int heads = static_cast<int>(heads_), groups = static_cast<int>(groups_), row = static_cast<int>(qkv_width_);
   AttentionShape s;
-  s.places = setup_.model.shares_keys()
+  s.places = setup_.model.grouped_qkv()
                  ? HeadPlaces{size, heads, groups, queries, row, (queries + 2) * size, queries * size, (queries + 2) * size, size}
                  : HeadPlaces{size, heads, groups, 1, row, size, heads * size, size, heads * size};
   s.length = setup_.length;
   s.window = cpu::attention_window(setup_, f.task.layer - 1);
   s.scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(size)) : 1.0f;
+  s.slopes = setup_.model.alibi ? setup_.model.heads : 0;
   s.first_sequence = static_cast<int>(f.task.first_sequence);
   s.first_head = static_cast<int>(model::share(setup_.model.groups(), setup_.tensor_parallel, setup_.tensor_index).first * queries);
   s.key_row = row;
   s.key_rows = setup_.length;
   return s;
+}
+
+/// As cpu::Operations::head_norms.
+template <class E>
+HeadBands Operations<E>::head_bands() const {
+  const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group(), row = static_cast<int>(qkv_width_);
+  const int heads = static_cast<int>(heads_), groups = static_cast<int>(groups_);
+  if (setup_.model.grouped_qkv()) return {row, (queries + 2) * size, groups, queries, 1, size};
+  return {row, row, 1, heads, groups, size};
 }
 
 template <class E>
@@ -275,23 +286,23 @@ std::int64_t Operations<E>::head_pitch(const Frame& f) const {
   return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                                                            \
-  template void Operations<E>::add_parts(std::array<float*, 3>, int, float*, int, std::int64_t);                                           \
-  template void Operations<E>::add_weight_gradient(const Frame&, const ProductSpec&, const void*, const void*, Parameter);                 \
-  template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                                        \
-  template void Operations<E>::run(const Task&);                                                                                           \
-  template void Operations<E>::set_scratch(std::span<std::byte>);                                                                          \
-  template const E* Operations<E>::Frame::weight(Parameter) const;                                                                         \
-  template float* Operations<E>::Frame::gradient(Parameter) const;                                                                         \
-  template Dropout Operations<E>::dropout(const Frame&, DropSite) const;                                                                   \
-  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                                             \
-  template void Operations<E>::rows_forward(const Frame&, const RowsForward&);                                                             \
-  template Operations<E>::RowsForward Operations<E>::norm(const Frame&, const E*, const model::Segment&, const model::Segment&, Parameter, \
-                                                          Parameter) const;                                                                \
-  template void Operations<E>::rows_backward(const Frame&, const RowsBackward&);                                                           \
-  template void Operations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                                           \
-  template AttentionShape Operations<E>::attention_shape(const Frame&) const;                                                              \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;                                                                          \
+#define FLOTILLA_INSTANTIATE(E)                                                                                                           \
+  template void Operations<E>::add_parts(std::array<float*, 3>, int, float*, int, std::int64_t);                                          \
+  template void Operations<E>::add_weight_gradient(const Frame&, const ProductSpec&, const void*, const void*, Parameter);                \
+  template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                                       \
+  template void Operations<E>::run(const Task&);                                                                                          \
+  template void Operations<E>::set_scratch(std::span<std::byte>);                                                                         \
+  template const E* Operations<E>::Frame::weight(Parameter) const;                                                                        \
+  template float* Operations<E>::Frame::gradient(Parameter) const;                                                                        \
+  template Dropout Operations<E>::dropout(const Frame&, DropSite) const;                                                                  \
+  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                                            \
+  template void Operations<E>::rows_forward(const Frame&, const RowsForward&);                                                            \
+  template Operations<E>::RowsForward Operations<E>::norm(const Frame&, const E*, E*, const model::Segment&, Parameter, Parameter) const; \
+  template void Operations<E>::rows_backward(const Frame&, const RowsBackward&);                                                          \
+  template void Operations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                                          \
+  template AttentionShape Operations<E>::attention_shape(const Frame&) const;                                                             \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;                                                                         \
+  template HeadBands Operations<E>::head_bands() const;                                                                                   \
   template std::int64_t Operations<E>::head_pitch(const Frame&) const;
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

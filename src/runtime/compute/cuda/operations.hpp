@@ -94,16 +94,22 @@ class Operations {
   void mlp_backward_weights(const Frame&);
   void mlp_backward(const Frame&);
   void back_to_attention(const Frame&, E* masked);
+  void back_beside_mlp(const Frame&, E* masked);
   void attention_backward_input(const Frame&);
   void attention_backward_weights(const Frame&);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
   void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
+  void norm_heads_backward(const Frame&, E* gradient);
   void attention_weight_gradients(const Frame&, const E* before_drop, const E* qkv_gradient);
   /// Back through the down product and the activation: the gradient of `up`.
   void up_gradient(const Frame&, const E* before_drop, E* columns, E* out);
   void mlp_weight_gradients(const Frame&, const E* before_drop, const E* up_gradient);
   const E* output_gradient(const Frame&, E* kept, void (Operations::*back)(const Frame&, E*));
+  /// As cpu::Operations::attention_gradient.
+  E* attention_gradient(const Frame& f) const {
+    return f.at(setup_.model.parallel_residual ? program::Role::partial : program::Role::gradient);
+  }
   E* kept_output_gradient(const Frame&) const;
   E* kept_up_gradient(const Frame&) const;
   void logits_gradient(const Frame&);
@@ -111,6 +117,7 @@ class Operations {
   void head_input_gradient(const Frame&);
   void head_end_backward(const Frame&);
   E* before_embedding(const Frame&, E* words);
+  void embedding_norm_backward(const Frame&, E* gradient);
   void embedding_backward(const Frame&);
   void token_embedding_gradient(const Frame&, const E* gradient);
 
@@ -125,7 +132,7 @@ class Operations {
     Dropout drop{};
   };
   void rows_forward(const Frame&, const RowsForward&);
-  RowsForward norm(const Frame&, const E* x, const model::Segment& y, const model::Segment& stats, Parameter weight, Parameter bias) const;
+  RowsForward norm(const Frame&, const E* x, E* y, const model::Segment& stats, Parameter weight, Parameter bias) const;
   /// One pass back, as rows_backward's parameters; where dropout is off nothing is written to `masked`.
   struct RowsBackward {
     E* out = nullptr;
@@ -147,6 +154,7 @@ class Operations {
   Dropout dropout(const Frame&, DropSite) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
   AttentionShape attention_shape(const Frame&) const;
+  HeadBands head_bands() const;
   HeadRows head_rows(const Frame&) const;
   std::int64_t head_pitch(const Frame&) const;
   void multiply(const ProductSpec& spec, const ProductOperands& operands) { products_.run(spec, operands, stream_); }

@@ -61,6 +61,20 @@ __device__ inline int end_of_keys(const AttentionShape& s, int query, int count)
 /// The first query behind all that see a key before `key`.
 __device__ inline int end_of_queries(const AttentionShape& s, int key) { return s.window == 0 ? s.length : min(s.length, key + s.window - 1); }
 
+/// What a head's scores get for every position that a key is behind its query (model::head_slope); 0 where heads have no slopes.
+__device__ inline float head_slope(const AttentionShape& s, int head) {
+  if (s.slopes == 0) return 0.0f;
+  int power = 1;
+  while (2 * power <= s.slopes) power *= 2;
+  const int h = s.first_head + head;
+  return exp2f(h < power ? -8.0f * static_cast<float>(h + 1) / static_cast<float>(power)
+                         : -4.0f * static_cast<float>(2 * (h - power) + 1) / static_cast<float>(power));
+}
+/// A score with its head's slope, of keys and queries numbered as in visible().
+__device__ inline float sloped(float score, float slope, int query, int key, int cached = 0) {
+  return score + slope * static_cast<float>(key - cached - query);
+}
+
 __device__ inline int query_column(const HeadPlaces& p, int head) { return head / p.queries * p.query_group + head % p.queries * p.size; }
 __device__ inline int key_column(const HeadPlaces& p, int group) { return p.first_key + group * p.key_step; }
 

@@ -26,7 +26,7 @@ struct RowPlace {
   int length = 1, first_sequence = 0, first_row = 0;
 };
 
-enum class Activation : int { gelu_tanh, relu };
+enum class Activation : int { gelu_tanh, relu, gelu };
 
 /// Heads in a row of qkv, in elements: of query head h at (h / queries) * query_group + (h % queries) * size, of key group g at
 /// first_key + g * key_step, of its value at value_offset beyond.
@@ -36,11 +36,17 @@ struct HeadPlaces {
   int query_group = 0, first_key = 0, key_step = 0, value_offset = 0;
 };
 
+/// Heads in a row that have norms: of `bands` bands, `band` elements apart, `queries` heads and then `keys` heads of `size` columns.
+struct HeadBands {
+  int pitch = 0, band = 0, bands = 1, queries = 0, keys = 0, size = 0;
+};
+
 struct AttentionShape {
   HeadPlaces places;
   int length = 1, window = 0;  ///< window: keys that a query sees, itself the last; 0: all before it
   float scale = 1;
-  int first_sequence = 0, first_head = 0;  ///< global, for dropout
+  int slopes = 0;                          ///< heads of the whole model where each has a slope (ALiBi); 0: none has
+  int first_sequence = 0, first_head = 0;  ///< global, for dropout and slopes
   int cached = 0;                          ///< keys before those of the first query; forward only
   int key_row = 0, key_rows = 0;           ///< elements of a row of keys, and rows of a sequence; forward only
 };
