@@ -1,8 +1,12 @@
 #include "app/common/job_table.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/common/forecast_basis.hpp"
+#include "flotilla/base/text.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -71,10 +75,21 @@ Choice<log::Level> levels() {
           [](const log::Level& level) { return names.at(static_cast<std::size_t>(level)); }};
 }
 
+/// Names that follow each other and differ in their last part alone stand together, as a shell would take them: opt-{125m,350m}.
 std::string known_models() {
-  std::string names;
-  for (const auto& name : model::built_in_names()) names += (names.empty() ? "" : ", ") + name;
-  return names;
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // what the names begin with, and how they end
+  for (const auto& name : model::built_in_names()) {
+    const auto cut = name.rfind('-') + 1;  // 0 where there is none
+    if (cut == 0 || groups.empty() || groups.back().first != name.substr(0, cut)) groups.push_back({name.substr(0, cut), {}});
+    groups.back().second.push_back(name.substr(cut));
+  }
+  std::string all;
+  for (const auto& [first, ends] : groups) {
+    all += text(all.empty() ? "" : ", ", first, ends.size() > 1 ? "{" : "");
+    for (std::size_t i = 0; i < ends.size(); ++i) all += (i == 0 ? "" : ",") + ends[i];
+    if (ends.size() > 1) all += "}";
+  }
+  return all;
 }
 
 Choice<std::optional<train::RateSchedule>> rate_schedules() {
@@ -89,7 +104,7 @@ void add_model(Table& t, Job& job) {
   Job::Model& m = job.model;
   t.section("model", "The transformer");
   t.add("model.name", &m.name, "a built-in model: " + known_models(), {.value = "NAME"});
-  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
+  t.add("model.config", &m.config, "a Hugging Face config.json of a family that Flotilla trains, instead of a name",
         {.value = "FILE", .unset = "none"});
   t.add("model.weights", &job.weights,
         "directory of a Hugging Face model whose weights a new run starts from; its config.json counts unless the model is named",

@@ -29,7 +29,7 @@ std::string listed(const std::vector<std::string>& names) {
 void add_model(Table& t, PlanningOptions& o) {
   t.section("model", "The transformer");
   t.add("model.name", &o.model.name, "a model of the library, or a built-in one", {.value = "NAME", .unset = "the library's only model"});
-  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
+  t.add("model.config", &o.model.config, "a Hugging Face config.json of a family that Flotilla trains, instead of a name",
         {.value = "FILE", .unset = "none"});
   t.section("training", "The training run");
   t.add("training.global-batch", &o.global_batch, "global batch size in sequences per iteration",
