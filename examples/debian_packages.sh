@@ -6,7 +6,7 @@ flotilla_build_packages="g++ cmake ninja-build pkg-config libopenmpi-dev openmpi
   libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libsentencepiece-dev"
 flotilla_test_packages="libgtest-dev libboost-context-dev hdf5-tools lmod strace"
 # A Slurm of the tests' own (tests/slurm); its daemons are started by the tests alone.
-flotilla_slurm_packages="slurmctld slurmd slurm-client munge iproute2"
+flotilla_slurm_packages="slurmctld slurmd slurm-client munge iproute2 iptables"
 
 need_packages() {
   local missing="" package as_root=""

@@ -50,6 +50,22 @@ TEST(Network, OfBusyNodesOnlyAHalvedRateCounts) {
   EXPECT_EQ(not_well(slow), std::vector<std::string>{"n5: network"}) << "no company explains a fifth";
 }
 
+/// Its peers send again what it did not get: half of their links lose, all of its own.
+TEST(Network, ANodeThatLosesPacketsIsNamedAndItsPeersAreNot) {
+  for (const int nodes : {6, 64, 4096}) {
+    auto report = report_with_links(nodes, even, most);
+    for (auto& link : report.links) link.segments = 5000, link.resent = link.from == "n3" || link.to == "n3" ? 100 : 1;
+    EXPECT_EQ(not_well(report), std::vector<std::string>{"n3: losses"}) << nodes;
+    EXPECT_EQ(judge(report, {})[3].grade, Grade::drain);
+    EXPECT_NE(judge(report, {})[3].reasons[0].what.find("2.0 % of TCP's segments are sent again"), std::string::npos) << judge(report, {})[3].reasons[0].what;
+  }
+  auto report = report_with_links(64, even, most);
+  for (auto& link : report.links) link.segments = 5000, link.resent = 3;
+  EXPECT_TRUE(not_well(report).empty()) << "as few are sent again on a sound network";
+  for (auto& link : report.links) link.resent = 100;
+  EXPECT_EQ(not_well(report), std::vector<std::string>{"network: losses"});
+}
+
 TEST(Network, ANodeWithWrongSumsIsDrained) {
   auto report = report_with_links(16, even, most);
   report.collectives = {{"all", "nodes", 16, {}, "a sum of known values came out wrong"}, {faulty_member, "n5", 1, {}, "sums come out wrong wherever it takes part"}};

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "segments.hpp"
+#include "support/temporary_folder.hpp"
+
 #include "sampling.hpp"
 
 namespace flotilla::fabric {
@@ -44,6 +47,15 @@ TEST(Settled, ALongBurstOfLargeMessagesEnds) {
 }
 
 TEST(Settled, AnEvenLinkIsMeasuredAsItIs) { EXPECT_NEAR(time_of({0, 1e9, 1e9}, 8192), overhead + 8192e-9, 1e-9); }
+
+TEST(Segments, AreReadByTheNamesOfTheirColumns) {
+  const tests::TemporaryFolder folder;
+  const auto file = folder.write("snmp", "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens OutSegs RetransSegs InErrs\nTcp: 200 7 12345 67 0\nUdp: InDatagrams\nUdp: 4\n");
+  EXPECT_EQ(segments_so_far(file).sent, 12345);
+  EXPECT_EQ(segments_so_far(file).resent, 67);
+  EXPECT_EQ(segments_so_far(folder / "none").sent, 0);
+  EXPECT_GE(segments_so_far().sent, segments_so_far().resent) << "this machine's";
+}
 
 }  // namespace
 }  // namespace flotilla::fabric

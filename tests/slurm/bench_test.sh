@@ -191,6 +191,16 @@ finish
 slow_link n4
 "${cluster[@]}" link n4 300mbit
 
+# A link that loses every 50th packet.
+if on n2 iptables -A INPUT -m statistic --mode random --probability 0.02 -j DROP 2>/dev/null; then
+  start --stages 1
+  finish
+  named n2 any "its links lose packets"
+  on n2 iptables -F INPUT
+else
+  echo "not planted: packet loss; there is no iptables with its statistic here"
+fi
+
 # A node that dies.
 echo 'export FLOTILLA_BENCH_BUDGET=600s' >plant.n5
 rm plant.n6

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -119,6 +120,7 @@ struct LinkReport {
   bool alone = false;     ///< nobody else sent at the time
   std::vector<LinkPoint> points;
   std::string refusal;    ///< why there are none
+  std::int64_t segments = 0, resent = 0;  ///< of TCP, of both ends while it was measured: sent, and of these once more; 0: none, or not known
   bool operator==(const LinkReport&) const = default;
 };
 inline constexpr const char* training_transport = "mpi";

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct LinkResult {
   std::string transport;  ///< as in bench::LinkReport
   std::vector<bench::LinkPoint> points;
   std::string refusal;    ///< why there are none
+  std::int64_t segments = 0, resent = 0;  ///< as in bench::LinkReport
   bool operator==(const LinkResult&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "flotilla/base/text.hpp"
 #include "flotilla/bench/fabric.hpp"
 #include "flotilla/bench/fabric_links.hpp"
+#include "losses.hpp"
 #include "statistics.hpp"
 
 namespace flotilla::bench {
@@ -120,6 +121,7 @@ NetworkReasons judge_network(const Report& report) {
   for (const auto& group : odd.groups)
     if (!mostly_busy(network)) reasons.others.push_back({"switch " + group, Grade::watch, {{Grade::watch, "network", "links among its nodes are slow beside those of other switches"}}});
   judge_shares(report, network, reasons);
+  judge_losses(report, reasons);
   judge_collectives(report, reasons);
   judge_imported(report, reasons);
   return reasons;

@@ -112,12 +112,14 @@ Node::Object object_of(const bench::LinkReport& link) {
                         {"put_bytes_per_second", p.put.value}};
   });
   return {{"from", link.from},   {"to", link.to},    {"transport", link.transport},
-          {"alone", link.alone}, {"points", points}, {"refusal", link.refusal}};
+          {"alone", link.alone}, {"points", points}, {"refusal", link.refusal},
+          {"segments", link.segments}, {"resent_segments", link.resent}};
 }
 
 bench::LinkReport link_report_of(const Json& json) {
   bench::LinkReport link{json.get_string("from"), json.get_string("to"), json.get_string("transport"), json.get_bool("alone"), {},
                          json.get_string("refusal")};
+  if (json.has("segments")) link.segments = json.get_int64("segments", 0), link.resent = json.get_int64("resent_segments", 0);
   for (const auto& p : json.at("points").items())
     link.points.push_back({{p.get_int64("bytes", 0)},
                            {p.get_double("latency_seconds", 0)},

@@ -9,6 +9,7 @@
 #include "flotilla/fabric/fabric.hpp"
 #include "link_end.hpp"
 #include "sampling.hpp"
+#include "segments.hpp"
 
 namespace flotilla::fabric {
 namespace {
@@ -138,7 +139,17 @@ std::string refusal_of(Body body) {
   }
 }
 
-/// This rank's part of a round: what it has measured, as text. Both ends are there before either begins, or neither does.
+/// What both ends sent of TCP, in a line before what the first has measured.
+void read_segments(const std::string& words, LinkResult& result) {
+  std::istringstream in{words};
+  std::int64_t sent = 0, resent = 0;
+  in >> sent >> resent;
+  result.segments += sent, result.resent += resent;
+}
+
+std::string behind_segments(const std::string& words) { return words.substr(words.find('\n') + 1); }
+
+/// This rank's part of a round: the segments that its node sent, a line end, what it has measured, as text. Both ends are there before either begins, or neither does.
 std::string run_round(const comm::World& world, const LinkTest& test, Transport& transport, const LinkPair* pair) {
   std::optional<Rank> peer;
   if (pair != nullptr) peer = pair->a == world.rank() ? pair->b : pair->a;
@@ -146,6 +157,7 @@ std::string run_round(const comm::World& world, const LinkTest& test, Transport&
   const auto mine = refusal_of([&] { end = transport.end_to(peer); });
   const auto refusals = mpi::all_gather_strings(world.control(), mine, longest_round);
   std::string words, refusal;
+  const auto before = segments_so_far();
   if (pair != nullptr) refusal = refusals[pair->a.index()].empty() ? refusals[pair->b.index()] : refusals[pair->a.index()];
   if (pair != nullptr && refusal.empty()) refusal = refusal_of([&] {
       if (pair->a == world.rank())
@@ -153,8 +165,9 @@ std::string run_round(const comm::World& world, const LinkTest& test, Transport&
       else
         answer(*end);
     });
+  const auto after = segments_so_far();
   transport.rest();
-  return refusal.empty() ? words : "!" + refusal;
+  return text(after.sent - before.sent, ' ', after.resent - before.resent, '\n', refusal.empty() ? words : "!" + refusal);
 }
 
 }  // namespace
@@ -178,7 +191,10 @@ std::vector<LinkResult> measure_links(const comm::World& world, const std::vecto
       if (transport) words = mpi::all_gather_strings(world.control(), run_round(world, test, *transport, pair_of(round, world.rank())), longest_round);
       for (const auto& pair : round) {
         LinkResult result{pair, name, {}, refusal};
-        if (transport) read(words[pair.a.index()], result);
+        if (transport) {
+          read(behind_segments(words[pair.a.index()]), result);
+          for (const Rank end : {pair.a, pair.b}) read_segments(words[end.index()], result);
+        }
         results.push_back(std::move(result));
       }
     }
@@ -188,7 +204,7 @@ std::vector<LinkResult> measure_links(const comm::World& world, const std::vecto
 
 std::vector<bench::LinkReport> reports_of(const std::vector<LinkResult>& results, const std::vector<std::string>& hosts, bool alone) {
   std::vector<bench::LinkReport> links;
-  for (const auto& r : results) links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal});
+  for (const auto& r : results) links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal, r.segments, r.resent});
   return links;
 }
 
