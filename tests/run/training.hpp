@@ -76,17 +76,27 @@ inline Words mpirun() {
 }
 inline Words mpirun(int ranks) { return mpirun() + Words{"-n", std::to_string(ranks)}; }
 
+/// FLOTILLA_TEST_DEVICE=gpu: the suites that start runs do so on GPUs, which two ranks share where there are too few.
+inline bool on_gpus() {
+  const char* const device = std::getenv("FLOTILLA_TEST_DEVICE");
+  return device != nullptr && std::string{device} == "gpu";
+}
+/// Steps, or blows: a stand-in for a GPU takes a hundred times as long as a CPU.
+inline int fewer_on_gpus(int on_cpus, int on_gpus_) { return on_gpus() ? on_gpus_ : on_cpus; }
+
 /// Options of a run that is quick to start. One profile for each number of ranks serves a whole test program.
 inline Words options(const fs::path& run, int ranks) {
-  return {"--model.name=gpt2-tiny",
-          text("--training.length=", length),
-          text("--training.global-batch=", global_batch),
-          "--data.train=" + text_file().string(),
-          "--data.format=text",
-          "--run.directory=" + run.string(),
-          "--run.threads=1",
-          "--probe.budget=500ms",
-          text("--probe.file=", (folder() / text("profile-", ranks, ".json")).string())};
+  const Words device = on_gpus() ? Words{"--device=gpu"} : Words{};
+  return Words{"--model.name=gpt2-tiny",
+               text("--training.length=", length),
+               text("--training.global-batch=", global_batch),
+               "--data.train=" + text_file().string(),
+               "--data.format=text",
+               "--run.directory=" + run.string(),
+               "--run.threads=1",
+               "--probe.budget=500ms",
+               text("--probe.file=", (folder() / text("profile-", ranks, ".json")).string())} +
+         device;
 }
 
 inline Words train(const fs::path& run, int ranks, const Words& more = {}) {
