@@ -294,6 +294,26 @@ TEST(Job, PhasesThatCannotBeAreRefused) {
   EXPECT_NE(message(phased, {"--plan", "p.json"}).find("a plan is of one length and one global batch, and phase 'long' has others"), std::string::npos);
 }
 
+TEST(Job, HasAdapters) {
+  const auto job = read({"--data.train", "a.txt", "--model.name", "llama-tiny", "--lora.rank", "4"});
+  const auto& lora = job.architecture.lora;
+  EXPECT_EQ(lora, (model::Lora{4, 4, {model::linears.begin(), model::linears.end()}, 3, 2}));
+  EXPECT_EQ(read({"--data.train", "a.txt", "--model.name", "gpt2-tiny", "--lora.rank", "2", "--lora.alpha", "8", "--lora.targets",
+                  "feed_forward.up", "--lora.targets", "attention.qkv"})
+                .architecture.lora,
+            (model::Lora{2, 8, {model::Linear::qkv, model::Linear::up}, 1, 1}));
+  EXPECT_EQ(read({"--data.train", "a.txt", "--lora.rank", "0"}).architecture.lora, model::Lora{});
+}
+
+TEST(Job, AdaptersThatCannotBeAreRefused) {
+  const auto expect = [](Words words, const std::string& what) { tests::expect_contains(refused(std::move(words)).what(), what); };
+  expect({"--lora.alpha", "8"}, "--lora.alpha 8: there are no adapters without lora.rank; write it, for example 8");
+  expect({"--lora.targets", "attention.out"}, "there are no adapters without lora.rank");
+  expect({"--lora.rank", "200"}, "--lora.rank 200: more than the 128 columns of gpt2-mini; write at most that");
+  expect({"--lora.rank", "2", "--lora.targets", "q_proj"}, "'q_proj' is no linear layer of a block; expected attention.qkv, attention.out");
+  expect({"--lora.rank", "2", "--lora.targets", "attention.out", "--lora.targets", "attention.out"}, "'attention.out' stands twice");
+}
+
 TEST(Job, StartsFromACheckpoint) {
   EXPECT_EQ(read({"--data.train", "a.txt", "--from", "run/step-5/"}).run.from, "run/step-5");
   EXPECT_NE(std::string{refused({"--run.from-optimizer"}).what()}.find("has no effect without run.from"), std::string::npos);

@@ -124,7 +124,13 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                                            Kind{"qwen3_dropout", uneven_qwen3(), 0.2}, Kind{"gpt_neox", uneven_gpt_neox(), 0},
                                            Kind{"gpt_neox_dropout", uneven_gpt_neox(), 0.2}, Kind{"bloom", uneven_bloom(), 0},
                                            Kind{"everything_new", everything_new(), 0.2}, Kind{"normed_heads", normed_heads(), 0},
-                                           Kind{"no_biases", no_biases(), 0}),
+                                           Kind{"no_biases", no_biases(), 0},
+                                           Kind{"adapters", adapted(uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 3, 1, 1), 0},
+                                           Kind{"adapters_relu_dropout",
+                                                adapted(uneven_model(NormPlacement::post, Activation::relu, true), 2, 3, 1), 0.2},
+                                           Kind{"adapters_llama", adapted(uneven_llama(false), 2, 3, 2), 0},
+                                           Kind{"adapters_everything_new", adapted(everything_new(), 2, 3, 1), 0.2},
+                                           Kind{"adapters_bloom", adapted(uneven_bloom(), 3, 3, 1), 0}),
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
 /// Longer than one block of queries, and not a multiple of it; in a window, later blocks see no key before the second 64.

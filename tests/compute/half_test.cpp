@@ -87,6 +87,8 @@ TEST_P(Half, DropoutAndTensorParallelism) {
 
 TEST_P(Half, GptNeo) { expect_close_to_fp32(Case{.model = uneven_gpt_neo()}, GetParam()); }
 
+TEST_P(Half, Adapters) { expect_close_to_fp32(Case{.model = adapted(uneven_llama(false), 4, 3, 2), .tensor_parallel = 3}, GetParam()); }
+
 TEST_P(Half, Llama) { expect_close_to_fp32(Case{.model = uneven_llama(false), .tensor_parallel = 3}, GetParam()); }
 
 TEST_P(Half, Qwen3) { expect_close_to_fp32(Case{.model = uneven_qwen3(), .tensor_parallel = 3}, GetParam()); }

@@ -460,6 +460,11 @@ model::Config uneven_model(model::NormPlacement placement, model::Activation act
   return c;
 }
 
+model::Config adapted(model::Config c, int rank, int qkv_parts, int up_parts) {
+  c.lora = {rank, 2.5 * rank, {model::linears.begin(), model::linears.end()}, qkv_parts, up_parts};
+  return c;
+}
+
 model::Config uneven_gpt_neo() {
   model::Config c = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false);
   c.family = "gpt_neo";

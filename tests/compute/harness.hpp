@@ -66,6 +66,9 @@ model::Config uneven_gpt_neox();
 /// Six heads with slopes (four and two more), the tokens' embedding normed.
 model::Config uneven_bloom();
 
+/// The model with LoRA adapters on every target, by parts of qkv and of the feed-forward's first matrix.
+model::Config adapted(model::Config, int rank, int qkv_parts, int up_parts);
+
 double norm(const std::vector<double>&);
 /// ‖a - b‖ / max(‖b‖, floor)
 double relative_difference(const std::vector<double>& a, const std::vector<double>& b, double floor);

@@ -28,7 +28,9 @@ std::vector<Case> base_cases() {
           base_case(uneven_llama(true)),
           base_case(uneven_qwen3()),
           base_case(uneven_gpt_neox()),
-          base_case(uneven_bloom())};
+          base_case(uneven_bloom()),
+          base_case(adapted(uneven_model(NormPlacement::post, Activation::relu, false), 3, 1, 1)),
+          base_case(adapted(uneven_llama(false), 2, 3, 2))};
 }
 
 Outcome run_case(const Case& c) { return run(c, random_parameters(c.model, 21), random_tokens(c.model, c.sequences(), c.length, 22)); }

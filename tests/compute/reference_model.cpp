@@ -59,7 +59,34 @@ class Reference {
         for (std::size_t k = 0; k < x.columns; ++k) sum += x(i, k) * w[o * x.columns + k];
         y(i, o) = sum;
       }
+    for (const auto linear : case_.model.lora.targets)
+      if (weight.ends_with(text(model::to_string(linear), ".weight"))) add_adapter(x, weight.substr(0, weight.size() - 6), linear, y);
     return y;
+  }
+
+  /// Which of the adapters an output belongs to: of queries, keys and values; of gate and up.
+  std::size_t part(model::Linear linear, std::size_t output, std::size_t outputs) const {
+    if (case_.model.lora.parts(linear) == 1) return 0;
+    if (linear == model::Linear::up) return output < outputs / 2 ? 0 : 1;
+    for (std::size_t head = 0; head < static_cast<std::size_t>(case_.model.heads); ++head) {
+      const auto size = static_cast<std::size_t>(case_.model.head_size());
+      if (output - place(head).query < size) return 0;
+      if (output - place(head).key < size) return 1;
+    }
+    return 2;
+  }
+
+  /// y += alpha / rank (x A^T) B^T
+  void add_adapter(const Matrix& x, const std::string& name, model::Linear linear, Matrix& y) const {
+    const Vector &a = parameter(name + "lora_A"), &b = parameter(name + "lora_B");
+    const auto rank = static_cast<std::size_t>(case_.model.lora.rank);
+    for (std::size_t i = 0; i < y.rows; ++i)
+      for (std::size_t o = 0; o < y.columns; ++o)
+        for (std::size_t r = 0; r < rank; ++r) {
+          double low = 0;
+          for (std::size_t k = 0; k < x.columns; ++k) low += x(i, k) * a[(part(linear, o, y.columns) * rank + r) * x.columns + k];
+          y(i, o) += case_.model.lora.alpha / static_cast<double>(rank) * low * b[o * rank + r];
+        }
   }
 
   Matrix normalized(const Matrix& x, const std::string& name) const {

@@ -34,6 +34,14 @@ TEST(PlanFile, RandomPlansRoundTrip) {
   }
 }
 
+TEST(PlanFile, AdaptersRoundTrip) {
+  auto plan = plan::even_plan(model::built_in("llama-tiny"), 16, 4, Precision::fp32, 1, 1, 1, 1);
+  plan.model.lora = {4, 6.5, {model::Linear::qkv, model::Linear::down}, 3, 2};
+  const auto text = plan_to_json(plan);
+  EXPECT_NE(text.find("attention.qkv"), std::string::npos);
+  EXPECT_EQ(plan_from_json(text, "plan.json"), plan);
+}
+
 TEST(PlanFile, IsWrittenForPeople) {
   const std::string text = plan_to_json(example());
   EXPECT_NE(text.find("\n      \"layers\": [0, 3],\n"), std::string::npos) << text;

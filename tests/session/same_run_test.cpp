@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
@@ -55,6 +56,22 @@ TEST(SameRun, BeganFromTheSameWeights) {
   const auto message = refusal(other, "abc", saved_by(now));
   tests::expect_contains(message, "saved with 'weights = models/gpt2'");
   tests::expect_contains(message, "the job says 'weights = models/another'");
+}
+
+TEST(SameRun, HasTheSameAdapters) {
+  auto now = config();
+  now.architecture.lora = {4, 8, {model::Linear::qkv}, 1, 1};
+  auto saved = saved_by(now);
+  saved.manifest.plan = files::plan_to_json(plan::even_plan(now.architecture, 16, 4, Precision::fp32, 1, 1, 1, 1));
+  for (const auto& tensor : model::tensors(now.architecture))
+    if (!tensor.trained) saved.manifest.frozen.push_back(tensor.name);
+  EXPECT_NO_THROW(require_same_run(now, "abc", saved));
+  now.architecture.lora.rank = 8;
+  EXPECT_EQ(refusal(now, "abc", saved),
+            "run/checkpoint: LoRA differs: saved with rank 4, alpha 8, targets attention.qkv; the job says rank 8, alpha 8, targets "
+            "attention.qkv; put [lora] back, or start a new run with --from");
+  now.architecture.lora = {};
+  tests::expect_contains(refusal(now, "abc", saved), "the job says none; put [lora] back");
 }
 
 TEST(SameRun, TheSameTensorsAreFrozen) {

@@ -160,6 +160,7 @@ Status cublasLtMatmulPreferenceDestroy(Preference preference) {
 Status cublasLtMatmulPreferenceSetAttribute(Preference, int attribute, const void*, std::size_t size) {
   if (attribute == most_workspace) return size == sizeof(std::size_t) ? success : invalid_value;
   if (attribute == reduction_schemes) return size == sizeof(std::uint32_t) ? success : invalid_value;
+  if (attribute >= alignment_a && attribute <= alignment_d) return size == sizeof(std::uint32_t) ? success : invalid_value;
   return not_supported;
 }
 

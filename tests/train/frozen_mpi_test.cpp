@@ -1,14 +1,10 @@
 // Frozen tensors: whatever the plan, what is trained is trained as if nothing were frozen, and what is frozen keeps its bits.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-
 #include "flotilla/checkpoint/checkpoint.hpp"
-#include "flotilla/mpi/communicator.hpp"
 #include "flotilla/train/move_state.hpp"
 #include "program/random_plan.hpp"
-#include "train/fixture.hpp"
+#include "train/against_one.hpp"
 
 namespace flotilla::train {
 namespace {
@@ -26,28 +22,6 @@ plan::Plan on_one_rank(const plan::Plan& plan) {
   return plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
 }
 
-double sum_over(const comm::World& crew, double value) {
-  double sum = 0;
-  for (const double one : mpi::all_gather(crew.control(), value, tests::patience)) sum += one;
-  return sum;
-}
-
-/// Parameters of the frozen tensors that this rank holds, one after the other.
-std::vector<float> frozen_values(Trainer& trainer) {
-  std::vector<float> values;
-  const auto state = trainer.state();
-  for (const auto& part : state.parts) {
-    if ((*state.tensors)[static_cast<std::size_t>(part.tensor)].trained) continue;
-    EXPECT_TRUE(part.moment1.empty() && part.moment2.empty());
-    values.insert(values.end(), part.parameters.begin(), part.parameters.end());
-  }
-  return values;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 /// The gradients of what is trained against those of one rank that trains everything, and their norm alone in the norm.
 void expect_gradients_of_full_training(const plan::Plan& plan, double tolerance, const program::Placement& placement = {}) {
   const auto& crew = tests::everybody();
@@ -57,29 +31,8 @@ void expect_gradients_of_full_training(const plan::Plan& plan, double tolerance,
   const double want = full->step(0).loss;
   const auto got = ours->step(0);
   EXPECT_NEAR(got.loss, want, tolerance * want) << what;
-  double apart = 0, norm = 0, expected = 0, elements = 0;
-  for (std::size_t t = 0; t < ours->program().tensors.size(); ++t) {
-    const auto& tensor = ours->program().tensors[t];
-    if (!tensor.trained) {
-      EXPECT_TRUE(ours->gradient(static_cast<int>(t)).empty()) << tensor.name;
-      continue;
-    }
-    expected += static_cast<double>(tensor.elements());
-    for (const float g : full->gradient(static_cast<int>(t))) norm += double{g} * g;
-  }
-  for (const auto& mine : ours->owned_gradients()) {
-    const auto whole = full->gradient(mine.tensor);
-    for (const auto& box : mine.boxes)
-      for (std::int64_t o = 0; o < box.outer; ++o)
-        for (std::int64_t i = 0; i < box.inner; ++i, ++elements) {
-          const double d = double{mine.values[static_cast<std::size_t>(box.local_offset + o * box.local_stride + i)]} -
-                           whole[static_cast<std::size_t>(box.global_offset + o * box.global_stride + i)];
-          apart += d * d;
-        }
-  }
-  EXPECT_EQ(sum_over(crew, elements), expected) << what;
-  EXPECT_LE(std::sqrt(sum_over(crew, apart)), tolerance * std::sqrt(norm)) << what;
-  EXPECT_NEAR(got.gradient_norm, std::sqrt(norm), tolerance * std::sqrt(norm)) << what;
+  const double norm = tests::expect_gradients_of(*full, *ours, tolerance, what);
+  EXPECT_NEAR(got.gradient_norm, norm, tolerance * norm) << what;
 }
 
 /// Some steps against one rank that freezes the same; the frozen bits stay, the others do not.
@@ -87,15 +40,15 @@ void expect_training_of_the_rest(const plan::Plan& plan, double tolerance) {
   const std::string what = plan.model.name + " " + plan.model.frozen.front() + " " + plan::summary(plan);
   const auto one = tests::trainer(tests::myself(), on_one_rank(plan));
   const auto ours = tests::trainer(tests::everybody(), plan);
-  const auto before = frozen_values(*ours);
+  const auto before = tests::frozen_values(*ours);
   for (int step = 0; step < 3; ++step) {
     const double want = one->step(step).loss, got = ours->step(step).loss;
     EXPECT_NEAR(got, want, tolerance * want) << what << " step " << step;
   }
   EXPECT_NEAR(ours->evaluate(), one->evaluate(), 10 * tolerance) << what;
-  EXPECT_TRUE(same_bits(frozen_values(*ours), before)) << what;
+  EXPECT_TRUE(tests::same_bits(tests::frozen_values(*ours), before)) << what;
   const auto elements = static_cast<double>(before.size());
-  EXPECT_GT(sum_over(tests::everybody(), elements), 0) << what;
+  EXPECT_GT(tests::sum_over(tests::everybody(), elements), 0) << what;
 }
 
 TEST(Frozen, EveryCombinationOfDegrees) {

@@ -11,7 +11,8 @@ namespace flotilla::train {
 namespace {
 
 TEST(Initialize, ShardsOfAnyDegreeAreCutsOfTheWhole) {
-  const auto model = model::built_in("gpt2-mini");
+  auto model = model::built_in("gpt2-mini");
+  model.lora = {3, 3, {model::linears.begin(), model::linears.end()}, 1, 1};
   for (const auto& tensor : model::tensors(model)) {
     std::vector<float> whole(static_cast<std::size_t>(tensor.elements()));
     initialize(model, tensor, plan::shard(tensor, 1, 0), 7, whole);
@@ -45,6 +46,25 @@ TEST(Initialize, MatricesAreNormalWithTheModelsDeviation) {
     const double want = model.init_std / (scaled ? std::sqrt(2.0 * model.blocks) : 1.0);
     EXPECT_NEAR(std::sqrt(square / n), want, 5 * want / std::sqrt(n)) << tensor.name;
     EXPECT_NEAR(mean, 0, 5 * want / std::sqrt(n)) << tensor.name;
+  }
+}
+
+/// A is spread evenly as PEFT spreads it (kaiming_uniform_ of slope sqrt(5)), B is zero.
+TEST(Initialize, AdaptersBeginAsPeftsDo) {
+  auto model = model::built_in("gpt2-mini");
+  model.lora = {8, 8, {model::linears.begin(), model::linears.end()}, 3, 1};
+  for (const auto& tensor : model::tensors(model)) {
+    if (!model::is_adapter(tensor)) continue;
+    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+    initialize(model, tensor, plan::shard(tensor, 1, 0), 7, values);
+    const bool a = tensor.name.ends_with(".lora_A");
+    const double n = static_cast<double>(values.size()), most = a ? 1 / std::sqrt(static_cast<double>(tensor.shape[1])) : 0;
+    double square = 0;
+    for (const float v : values) {
+      EXPECT_LE(std::abs(v), most * (1 + 1e-6));
+      square += double{v} * v;
+    }
+    EXPECT_NEAR(square / n, most * most / 3, 5 * most * most / std::sqrt(n)) << tensor.name;
   }
 }
 

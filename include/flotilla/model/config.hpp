@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "flotilla/model/lora.hpp"
+
 namespace flotilla::model {
 
 enum class Activation {
@@ -75,9 +77,17 @@ struct Config {
   bool tied_head = true;  ///< the head multiplies with the token embedding; else with a table of its own, head.word
   /// Patterns (* and ?) of the names of tensors that are not trained: they have no gradient and no optimizer state.
   std::vector<std::string> frozen = {};
+  Lora lora = {};  ///< where it is on, adapters alone are trained
 
   bool operator==(const Config&) const = default;
 
+  /// The same model without adapters, all of it trained.
+  Config fully_trained() const {
+    Config all = *this;
+    all.frozen.clear();
+    all.lora = {};
+    return all;
+  }
   int layers() const { return blocks + 2; }
   int head_size() const { return head_width > 0 ? head_width : hidden / heads; }
   /// Columns of all heads: of the output product's input.

@@ -102,6 +102,8 @@ inline constexpr int all_operation_count = 28;
 std::optional<Operation> whole_of(Operation);
 /// The half of a whole operation that makes its input's gradient; nothing where it has none.
 std::optional<Operation> input_half_of(Operation);
+/// Whether it is a whole operation that has halves, or the half that makes its weights' gradients.
+bool makes_weights_gradients(Operation);
 
 std::string_view to_string(Operation);
 /// Throws Error{bad_input}.

@@ -17,7 +17,13 @@ enum class Axis {
 };
 
 /// How a tensor starts, as a pure function of (seed, tensor name, global element index).
-enum class Init { zeros, ones, normal, normal_residual };
+enum class Init {
+  zeros,
+  ones,
+  normal,
+  normal_residual,
+  adapter,  ///< uniform within 1 / sqrt(columns) of zero, as PEFT draws A
+};
 
 /// One named parameter of the whole model. Element order is row-major in `shape`.
 struct Tensor {
@@ -67,15 +73,25 @@ struct Tensor {
 /// (heads + 2g) * head_size rows, group after group: its r queries, its key, its value (as Megatron-LM lays it out); unit
 /// (r + 2) * head_size, fused 1; out's unit is r * head_size. So every axis head has g units, and a query's keys are where the query is.
 ///
+/// Behind all of these, where Config::lora is on, of every target X of every block, with p = Lora::parts, r = Lora::rank:
+///   block.l.X.lora_A (p r, inputs of X.weight), block.l.X.lora_B (outputs of X.weight, r)
+/// A of out and down is cut as its weight's columns are, B of qkv and up as its weight's rows are; the other halves are whole on every rank
+/// and summed. All but adapters is then frozen.
+///
 /// Block l is layer l+1. Biases of qkv are cut like their matrices; out.bias and down.bias are whole on every rank.
 std::vector<Tensor> tensors(const Config&);
 
 /// The lowest layer with a tensor that is trained: no gradient is needed below it. layers() where none is.
 int first_trained_layer(const Config&, const std::vector<Tensor>&);
 
-/// Whether a tensor is trained whose gradient the weights' half of the operation makes: of mlp_backward, attention_backward and
-/// head_backward, or one of their halves; true for any other.
+/// Whether the tensor is of an adapter.
+bool is_adapter(const Tensor&);
+
+/// Whether a tensor is trained whose gradient the weights' half of the operation makes, adapters' among them: of mlp_backward,
+/// attention_backward and head_backward, or one of their halves; true for any other.
 bool trains_products(const Config&, const std::vector<Tensor>&, Operation, int layer);
+/// The same of the model's own weights alone, without adapters.
+bool trains_weights(const Config&, const std::vector<Tensor>&, Operation, int layer);
 
 /// Elements of all tensors, tied ones once.
 std::int64_t parameter_count(const Config&);

@@ -102,7 +102,8 @@ struct LayerOperation {
   int part = -1;                  ///< index into RankClass::parts: of `weights` and `gradients`; -1: the layer has none here
   int token_embedding_part = -1;  ///< likewise: of `token_embedding_weights` and `token_embedding_gradients`
   bool recompute = false;         ///< repeats forward work
-  bool weights_frozen = false;    ///< a backward pass whose products' weights get no gradients, so that it is their inputs' half alone
+  bool weights_frozen = false;    ///< a backward pass whose products' own weights get no gradients, so that it is their inputs' half and
+                                  ///< adapters' work alone
   bool operator==(const LayerOperation&) const = default;
 };
 /// (sequences, length + 1) token ids of the microbatch -> tokens.

@@ -8,9 +8,9 @@
 
 namespace flotilla::weights {
 
-/// Fills the parameters of `state`, which is of this model, from the folder of a Hugging Face model, and clears the moments. Every rank
-/// reads what it holds and no more. Collective over the world; every rank sees the same folder.
-/// All ranks return, or all throw the same comm::AgreedError{bad_input} as Pretrained does; `state` is then undefined.
+/// Fills the parameters of `state`, which is of this model, from the folder of a Hugging Face model, and clears the moments. Adapters,
+/// which are not there, stay as they are. Every rank reads what it holds and no more. Collective over the world; every rank sees the same
+/// folder. All ranks return, or all throw the same comm::AgreedError{bad_input} as Pretrained does; `state` is then undefined.
 void load(const comm::World&, const std::filesystem::path& folder, const model::Config&, const checkpoint::LocalState&, Seconds deadline);
 
 }  // namespace flotilla::weights

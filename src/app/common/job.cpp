@@ -12,6 +12,7 @@
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/options/documents.hpp"
 #include "flotilla/session/phases.hpp"
+#include "flotilla/weights/adapter_parts.hpp"
 #include "flotilla/weights/carried.hpp"
 
 namespace flotilla::app {
@@ -76,6 +77,36 @@ void check_training(const Job& job) {
            " iterations does not end within the ", t.decay_steps, " of training.decay-steps; write at most ", t.decay_steps - 1);
   if (const auto wrong = model::wrong_with_frozen(job.architecture)) refuse(job, "training.freeze", *wrong);
   check_rate_schedule(job);
+}
+
+void check_lora(const Job& job) {
+  const auto& l = job.lora;
+  if (l.rank == 0 && (l.alpha > 0 || !l.targets.empty()))
+    refuse(job, l.alpha > 0 ? "lora.alpha" : "lora.targets", "there are no adapters without lora.rank; write it, for example 8");
+  if (l.rank > job.architecture.hidden)
+    refuse(job, "lora.rank", "more than the ", job.architecture.hidden, " columns of ", job.architecture.name, "; write at most that");
+  for (std::size_t i = 0; i < l.targets.size(); ++i)
+    if (std::ranges::find(l.targets.begin(), l.targets.begin() + static_cast<std::ptrdiff_t>(i), l.targets[i]) !=
+        l.targets.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse(job, "lora.targets", in_quotes(l.targets[i]), " stands twice");
+}
+
+/// Targets in the order of the layers. A family's matrices have an adapter each, as PEFT gives them.
+model::Lora lora_of(const Job& job) {
+  if (job.lora.rank == 0) return {};
+  model::Lora lora{job.lora.rank, job.lora.alpha > 0 ? job.lora.alpha : job.lora.rank};
+  std::vector<model::Linear> named;
+  for (const auto& target : job.lora.targets) try {
+      named.push_back(model::parse_linear(target));
+    } catch (const Error& error) {
+      refuse(job, "lora.targets", error.what());
+    }
+  for (const auto linear : model::linears)
+    if (named.empty() || std::ranges::find(named, linear) != named.end()) lora.targets.push_back(linear);
+  const auto parts = weights::adapter_parts(job.architecture.family);
+  lora.qkv_parts = parts.qkv;
+  lora.up_parts = job.architecture.gated() ? parts.up : 1;
+  return lora;
 }
 
 void check_degrees(const Job& job) {
@@ -305,6 +336,7 @@ std::string config_of_weights(const Job& job) {
 }
 
 void check(const Job& job, Need need) {
+  check_lora(job);
   check_training(job);
   check_degrees(job);
   check_checkpoints(job);
@@ -343,6 +375,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   if (weights_count(table)) job.model.config = config_of_weights(job);
   job.architecture = resolve(job);
   job.architecture.frozen = job.training.freeze;
+  job.architecture.lora = lora_of(job);
   if (job.training.length == 0) job.training.length = job.architecture.positions;
   check(job, need);
   return job;

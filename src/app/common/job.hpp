@@ -22,6 +22,11 @@ struct Job : session::RunConfig {
     std::string config;  ///< path of a Hugging Face config.json; empty: `name` is built in
     std::optional<double> dropout, attention_dropout;
   } model;
+  struct LoraOptions {
+    int rank = 0;                      ///< 0: none
+    double alpha = 0;                  ///< 0: the rank
+    std::vector<std::string> targets;  ///< empty: all
+  } lora;
   /// Whether to plan again: never, once when a run is resumed, or while it goes on, when a device has become slow.
   enum class Replan : std::uint8_t { never, on_resume, automatic };
   struct Plan {

@@ -171,6 +171,14 @@ void add_training(Table& t, Job::Training& r) {
         "skip the optimizer step when the loss or gradients are NaN/Inf, instead of aborting");
 }
 
+void add_lora(Table& t, Job::LoraOptions& l) {
+  t.section("lora", "Low-rank adapters, trained in place of the weights (LoRA)");
+  t.add("lora.rank", &l.rank, "rank of the adapters", {.minimum = 0, .maximum = 1 << 24, .unset = "none"});
+  t.add("lora.alpha", &l.alpha, "adapters are scaled by alpha / rank", {.minimum = 0, .unset = "the rank"});
+  t.add("lora.targets", &l.targets, "linear layers with adapters: attention.qkv, attention.out, feed_forward.up, feed_forward.down",
+        {.value = "LAYER", .unset = "all", .example = "attention.qkv"});
+}
+
 void add_phase(Table& t, Job::Phase& p) {
   t.add("phase.name", &p.name, "name in metrics and checkpoints", {.value = "NAME", .unset = "none", .example = "short"});
   t.add("phase.steps", &p.steps, "iterations of the phase", {.minimum = 0, .unset = "none", .example = "1000"});
@@ -316,6 +324,7 @@ Table job_table(Job& job) {
   add_model(t, job);
   add_data(t, job.data);
   add_training(t, job.training);
+  add_lora(t, job.lora);
   t.add_entries<Job::Phase>("phase", "Phases of the run, in order; the rest as in [training]", &job.phases, add_phase);
   add_plan(t, job.plan);
   add_running(t, job);

@@ -9,8 +9,7 @@ namespace flotilla::app {
 
 flotilla::probe::ProbeRequest probe_request(const Job& job) {
   flotilla::probe::ProbeRequest request;
-  request.model = job.architecture;
-  request.model.frozen.clear();  // a profile is of the shape
+  request.model = job.architecture.fully_trained();  // a profile is of the shape
   request.length = job.training.length;
   request.precisions = {job.training.precision};
   request.threads = job.run.threads;

@@ -72,6 +72,25 @@ void check_windows(const Config& c, std::string_view where) {
                      "; it must be 1 or more tokens, or 0 for all");
 }
 
+void check_lora(const Config& c, std::string_view where) {
+  const Lora& l = c.lora;
+  FLOTILLA_REQUIRE(l.rank >= 0 && l.rank <= c.hidden, ErrorKind::bad_input, where, ": LoRA's rank is ", l.rank,
+                   "; it must be 1 to hidden (", c.hidden, "), or 0 for no adapters");
+  if (!l.on()) return;
+  FLOTILLA_REQUIRE(std::isfinite(l.alpha) && l.alpha > 0, ErrorKind::bad_input, where, ": LoRA's alpha is ", l.alpha,
+                   "; it must be above 0");
+  FLOTILLA_REQUIRE(!l.targets.empty(), ErrorKind::bad_input, where,
+                   ": LoRA has no targets; name attention.qkv, attention.out, "
+                   "feed_forward.up or feed_forward.down");
+  for (const Linear linear : l.targets)
+    FLOTILLA_REQUIRE(std::ranges::count(l.targets, linear) == 1, ErrorKind::bad_input, where, ": LoRA's target ", to_string(linear),
+                     " stands twice");
+  FLOTILLA_REQUIRE(l.qkv_parts == 1 || l.qkv_parts == 3, ErrorKind::bad_input, where, ": LoRA's qkv_parts is ", l.qkv_parts,
+                   "; it must be 1 or 3");
+  FLOTILLA_REQUIRE(l.up_parts == 1 || (l.up_parts == 2 && c.gated()), ErrorKind::bad_input, where, ": LoRA's up_parts is ", l.up_parts,
+                   "; it must be 1, or 2 with SwiGLU");
+}
+
 }  // namespace
 
 int largest_tensor_parallel(const Config& c) { return std::min({c.groups(), c.feed_forward, c.vocabulary}); }
@@ -103,6 +122,7 @@ void check(const Config& c, std::string_view where) {
                    "; it must be above 0");
   probability(where, "dropout", c.dropout);
   probability(where, "attention_dropout", c.attention_dropout);
+  check_lora(c, where);
 }
 
 }  // namespace flotilla::model

@@ -8,6 +8,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/model/adapters.hpp"
 
 namespace flotilla::model {
 namespace {
@@ -56,14 +57,24 @@ std::string near_ones(const std::string& pattern, const std::vector<Tensor>& ten
 
 }  // namespace
 
-void freeze(const std::vector<std::string>& patterns, std::vector<Tensor>& tensors) {
-  if (patterns.empty()) return;
+void freeze(const Config& c, std::vector<Tensor>& tensors) {
+  if (c.frozen.empty() && !c.lora.on()) return;
   for (Tensor& tensor : tensors)
-    tensor.trained = std::ranges::none_of(patterns, [&](const std::string& pattern) { return matches(pattern, tensor.name); });
+    tensor.trained = (!c.lora.on() || is_adapter(tensor)) &&
+                     std::ranges::none_of(c.frozen, [&](const std::string& pattern) { return matches(pattern, tensor.name); });
 }
 
 bool trains_products(const Config& config, const std::vector<Tensor>& tensors, Operation operation, int layer) {
-  if (config.frozen.empty()) return true;
+  if (trains_weights(config, tensors, operation, layer)) return true;
+  const auto of_operation = linears_of(operation);
+  return std::ranges::any_of(tensors, [&](const Tensor& tensor) {
+    return tensor.layer == layer && tensor.trained && is_adapter(tensor) &&
+           std::ranges::any_of(of_operation, [&](Linear linear) { return tensor.name.find(to_string(linear)) != std::string::npos; });
+  });
+}
+
+bool trains_weights(const Config& config, const std::vector<Tensor>& tensors, Operation operation, int layer) {
+  if (config.frozen.empty() && !config.lora.on()) return true;
   const auto trains = [&](std::initializer_list<std::string_view> endings) {
     return std::ranges::any_of(tensors, [&](const Tensor& tensor) {
       const bool here = tensor.layer == layer || tensor.tied_layer == layer;

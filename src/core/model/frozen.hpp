@@ -1,5 +1,4 @@
 #pragma once
-#include <string>
 #include <vector>
 
 #include "flotilla/model/tensors.hpp"
@@ -7,7 +6,7 @@
 /// Private: which tensors are not trained.
 namespace flotilla::model {
 
-/// Tensor::trained is false where one of the patterns matches the name.
-void freeze(const std::vector<std::string>& patterns, std::vector<Tensor>&);
+/// Tensor::trained is false where one of Config::frozen matches the name, and where there are adapters and the tensor is none.
+void freeze(const Config&, std::vector<Tensor>&);
 
 }  // namespace flotilla::model

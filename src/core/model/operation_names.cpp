@@ -61,6 +61,11 @@ std::optional<Operation> input_half_of(Operation operation) {
   }
 }
 
+bool makes_weights_gradients(Operation operation) {
+  const auto whole = whole_of(operation);
+  return whole ? input_half_of(*whole) != operation : input_half_of(operation).has_value();
+}
+
 Operation parse_operation(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<Operation>(i);

@@ -103,6 +103,29 @@ void add_block(const Config& c, TensorList& list, int block) {
   add_feed_forward(c, list, block + 1, joined(name, ".feed_forward"), output_init);
 }
 
+/// A half of the target's adapter is cut as its weight is; the other is whole, and each member has a part of its gradient.
+void add_adapters(const Config& c, std::vector<Tensor>& list) {
+  const std::size_t own = list.size();
+  for (std::size_t t = 0; t < own; ++t)
+    for (const Linear linear : c.lora.targets) {
+      if (!list[t].name.starts_with("block.") || !list[t].name.ends_with(joined(std::string{to_string(linear)}, ".weight"))) continue;
+      const Tensor weight = list[t];
+      const std::string name = weight.name.substr(0, weight.name.size() - std::string_view{"weight"}.size());
+      Tensor a = weight, b = weight;
+      a.name = name + "lora_A";
+      b.name = name + "lora_B";
+      a.shape = {std::int64_t{c.lora.parts(linear)} * c.lora.rank, weight.shape[1]};
+      b.shape = {weight.shape[0], c.lora.rank};
+      a.init = Init::adapter;
+      b.init = Init::zeros;
+      Tensor& whole = weight.dimension == 0 ? a : b;
+      cut(whole, Axis::none, -1);
+      whole.summed = true;
+      list.push_back(std::move(a));
+      list.push_back(std::move(b));
+    }
+}
+
 }  // namespace
 
 std::vector<Tensor> tensors(const Config& c) {
@@ -113,9 +136,12 @@ std::vector<Tensor> tensors(const Config& c) {
   if (c.projects()) list.matrix(c.blocks + 1, "head.project_out", c.embedding_width, c.hidden);
   if (!c.tied_head) cut(list.matrix(c.blocks + 1, "head.word", c.vocabulary, c.embedding_width), Axis::vocabulary, 0);
   auto tensors = list.take();
-  freeze(c.frozen, tensors);
+  if (c.lora.on()) add_adapters(c, tensors);
+  freeze(c, tensors);
   return tensors;
 }
+
+bool is_adapter(const Tensor& tensor) { return tensor.name.ends_with(".lora_A") || tensor.name.ends_with(".lora_B"); }
 
 int first_trained_layer(const Config& c, const std::vector<Tensor>& tensors) {
   int first = c.layers();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "flotilla/model/adapters.hpp"
 #include "flotilla/model/operations.hpp"
 
 /// Closed forms of the temporaries that each operation takes, in the order in which the CPU kernels take them.
@@ -92,9 +93,7 @@ Bytes head_end_backward(const Config& c, const Terms& t) {
   return (c.projects() && c.final_norm ? t.elements(t.held * t.d) : Bytes{}) + (c.final_norm ? t.norm_sums() : Bytes{});
 }
 
-}  // namespace
-
-Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int threads) {
+Bytes own_workspace(const Config& c, const LayerShape& s, Operation operation, int threads) {
   const Terms t{c, s, threads};
   switch (operation) {
     case Operation::attention_forward: return t.threads * score_block(t);
@@ -113,6 +112,12 @@ Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int t
     case Operation::attention_begin_backward: return attention_rows_backward(t);
     default: return {};
   }
+}
+
+}  // namespace
+
+Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int threads) {
+  return own_workspace(c, s, operation, threads) + adapter_workspace(c, s, operation);
 }
 
 }  // namespace flotilla::model

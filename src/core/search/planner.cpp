@@ -139,10 +139,13 @@ PlanAnswer plan_as_asked(const PlanRequest& asked, const simulate::Forecaster& f
 /// trained: they fit, and no plan of the space is better at that. Where nothing fits, what is frozen counts, and nothing is proven.
 PlanAnswer plan_with_frozen(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
   PlanRequest all = asked;
-  all.model.frozen.clear();
-  if (all.previous) all.previous->model.frozen.clear();
+  all.model = all.model.fully_trained();
+  if (all.previous) all.previous->model = all.previous->model.fully_trained();
   auto answer = plan_as_asked(all, forecaster);
-  const auto freeze = [&](plan::Plan& plan) { plan.model.frozen = asked.model.frozen; };
+  const auto freeze = [&](plan::Plan& plan) {
+    plan.model.frozen = asked.model.frozen;
+    plan.model.lora = asked.model.lora;
+  };
   if (answer.best) {
     freeze(answer.best->plan);
     for (auto& other : answer.alternatives) freeze(other.plan);
@@ -160,7 +163,7 @@ PlanAnswer plan_with_frozen(const PlanRequest& asked, const simulate::Forecaster
 }  // namespace
 
 PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
-  if (!asked.model.frozen.empty()) return plan_with_frozen(asked, forecaster);
+  if (!asked.model.frozen.empty() || asked.model.lora.on()) return plan_with_frozen(asked, forecaster);
   return plan_as_asked(asked, forecaster);
 }
 

@@ -78,6 +78,27 @@ void each_rotary_number(Config& c, const Visit& visit) {
   visit("rotary_high_frequency", c.rotary.high_frequency);
 }
 
+/// "lora": rank, alpha, targets and, where they are not 1, parts.
+model::Lora lora_of(const Json& object) {
+  object.expect_keys({"rank", "alpha", "targets", "qkv_parts", "up_parts"});
+  model::Lora lora;
+  lora.rank = object.get_int("rank", 1);
+  lora.alpha = object.get_double("alpha");
+  for (const Json& target : object.at("targets").items()) lora.targets.push_back(parse_at(target, model::parse_linear));
+  if (object.has("qkv_parts")) lora.qkv_parts = object.get_int("qkv_parts", 1);
+  if (object.has("up_parts")) lora.up_parts = object.get_int("up_parts", 1);
+  return lora;
+}
+
+detail::Node lora_object(const model::Lora& lora) {
+  detail::Node::Array targets;
+  for (const auto target : lora.targets) targets.push_back(std::string{model::to_string(target)});
+  detail::Node::Object object{{"rank", lora.rank}, {"alpha", lora.alpha}, {"targets", std::move(targets)}};
+  if (lora.qkv_parts != 1) object.push_back({"qkv_parts", lora.qkv_parts});
+  if (lora.up_parts != 1) object.push_back({"up_parts", lora.up_parts});
+  return object;
+}
+
 void read_particulars(const Json& object, model::Config& c) {
   if (object.has("key_value_heads")) c.key_value_heads = object.get_int("key_value_heads", 1);
   if (c.key_value_heads == c.heads) c.key_value_heads = 0;
@@ -92,6 +113,7 @@ void read_particulars(const Json& object, model::Config& c) {
   if (object.has("rotary_original_positions")) c.rotary.original_positions = object.get_int("rotary_original_positions");
   if (object.has("frozen"))
     for (const Json& pattern : object.at("frozen").items()) c.frozen.push_back(pattern.as_string());
+  if (object.has("lora")) c.lora = lora_of(object.at("lora"));
   each_rotary_number(c, [&](const char* key, double& number) {
     if (object.has(key)) number = object.get_double(key);
   });
@@ -118,6 +140,7 @@ void write_particulars(const model::Config& c, detail::Node::Object& object) {
     if (!flag) object.push_back({key, flag});
   });
   if (!c.frozen.empty()) object.push_back({"frozen", detail::Node::Array(c.frozen.begin(), c.frozen.end())});
+  if (c.lora.on()) object.push_back({"lora", lora_object(c.lora)});
 }
 
 model::Config config_of(const Json& object) {
@@ -159,7 +182,8 @@ model::Config config_of(const Json& object) {
                       "attention_output_bias",
                       "feed_forward_bias",
                       "tied_head",
-                      "frozen"});
+                      "frozen",
+                      "lora"});
   model::Config c;
   c.name = get_string_or(object, "name", "");
   c.family = get_string_or(object, "family", "");

@@ -13,6 +13,7 @@ plan::Plan with_knobs(plan::Plan plan, const model::Config& job) {
   plan.model.dropout = job.dropout;
   plan.model.attention_dropout = job.attention_dropout;
   plan.model.frozen = job.frozen;
+  plan.model.lora = job.lora;
   return plan;
 }
 

@@ -134,6 +134,7 @@ class Run::State {
 
   void start_from_weights(ActivePlan& work) {
     const std::filesystem::path folder = place_.config.weights;
+    if (place_.config.architecture.lora.on()) work.trainer->initialize();  // adapters are in no folder
     weights::load(*work.active, folder, place_.config.architecture, work.trainer->state(), deadline());
     work.trainer->adopt(0);
     comm::agree_on(

@@ -105,11 +105,32 @@ void require_same_frozen(const model::Config& model, const checkpoint::Loaded& s
 
 }  // namespace
 
+namespace {
+
+std::string lora_in_words(const model::Lora& lora) {
+  if (!lora.on()) return "none";
+  std::string words = text("rank ", lora.rank, ", alpha ", lora.alpha, ", targets");
+  for (const auto target : lora.targets) words += text(" ", model::to_string(target));
+  return words;
+}
+
+/// Moments are of the adapters that the run began with.
+void require_same_adapters(const model::Lora& ours, const checkpoint::Loaded& saved) {
+  if (saved.manifest.plan.empty()) return;
+  const auto plan = files::plan_from_json(saved.manifest.plan, (saved.directory / "manifest.json").string() + ": /plan");
+  FLOTILLA_REQUIRE(lora_in_words(plan.model.lora) == lora_in_words(ours), ErrorKind::bad_input, saved.directory.string(),
+                   ": LoRA differs: saved with ", lora_in_words(plan.model.lora), "; the job says ", lora_in_words(ours),
+                   "; put [lora] back, or start a new run with --from");
+}
+
+}  // namespace
+
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {
   const auto refuse = [&](const char* what, const std::string& theirs, const std::string& ours) {
     throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with ", in_quotes(theirs),
                                            ", the job says ", in_quotes(ours), "; put it back or choose another --run.directory")};
   };
+  require_same_adapters(config.architecture.lora, saved);
   require_same_frozen(config.architecture, saved);
   const std::string ours = training_identity(config, saved.manifest.step);
   if (saved.manifest.training != ours) {

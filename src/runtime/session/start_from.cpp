@@ -1,12 +1,15 @@
 #include "start_from.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/look.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/model/tensors.hpp"
 #include "flotilla/weights/carried.hpp"
 
 namespace flotilla::session {
@@ -36,6 +39,27 @@ void remark_on_frozen(const std::vector<model::Tensor>& tensors, const checkpoin
                std::ranges::find_if(tensors, begins)->name, count == 1 ? "" : " the first", "; moments begin at zero");
 }
 
+/// Whether the checkpoint is of the same model without the run's adapters. One with others goes on merged alone.
+bool lacks_adapters(const std::filesystem::path& directory, const model::Lora& ours) {
+  const auto manifest = checkpoint::read_manifest(directory);
+  const auto theirs = manifest.plan.empty()
+                          ? model::Lora{}
+                          : files::plan_from_json(manifest.plan, (directory / "manifest.json").string() + ": /plan").model.lora;
+  FLOTILLA_REQUIRE(!theirs.on() || theirs == ours, ErrorKind::bad_input, "--from ", directory.string(), ": has LoRA adapters of rank ",
+                   theirs.rank, ", alpha ", theirs.alpha,
+                   "; give the job the same [lora], or export it with flotilla export hf, which merges them, "
+                   "and begin with --model.weights");
+  return ours.on() && !theirs.on();
+}
+
+/// What a model without adapters has: the first tensors, which are put into `own`.
+checkpoint::LocalState without_adapters(checkpoint::LocalState state, std::vector<model::Tensor>& own) {
+  std::ranges::copy_if(*state.tensors, std::back_inserter(own), [](const auto& tensor) { return !model::is_adapter(tensor); });
+  std::erase_if(state.parts, [&](const auto& part) { return part.tensor >= static_cast<int>(own.size()); });
+  state.tensors = &own;
+  return state;
+}
+
 void carry(const std::filesystem::path& from, const std::filesystem::path& run) {
   const auto theirs = weights::carried_folder(std::filesystem::absolute(from / "").lexically_normal().parent_path().parent_path());
   if (files::facts_of(theirs / ".")) weights::carry(theirs, weights::carried_folder(run));
@@ -46,11 +70,20 @@ void carry(const std::filesystem::path& from, const std::filesystem::path& run) 
 void start_from_checkpoint(const comm::World& active, const RunConfig& config, const std::filesystem::path& run, train::Trainer& trainer) {
   const std::filesystem::path directory = config.run.from;
   const auto deadline = config.comm.deadline;
-  comm::agree_on(
-      active, "looking for the checkpoint to start from", [&] { require_checkpoint(directory); }, deadline);
-  const auto state = trainer.state();
+  const bool adds_adapters = comm::agree_on(
+      active, "looking for the checkpoint to start from",
+      [&] {
+        require_checkpoint(directory);
+        return lacks_adapters(directory, config.architecture.lora);
+      },
+      deadline);
+  if (adds_adapters) trainer.initialize();
+  std::vector<model::Tensor> own;
+  const auto state = adds_adapters ? without_adapters(trainer.state(), own) : trainer.state();
   const auto manifest = checkpoint::load(active, directory, state, {deadline});
-  if (config.run.from_optimizer) {
+  if (adds_adapters && config.run.from_optimizer && active.rank() == Rank{0})
+    log::warning("--from ", directory.string(), ": has no moments of adapters; they begin at zero");
+  if (config.run.from_optimizer && !adds_adapters) {
     if (active.rank() == Rank{0}) remark_on_frozen(*state.tensors, manifest, directory);
     trainer.adopt(manifest.optimizer_steps, manifest.loss_scale);
   } else {

@@ -6,6 +6,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/weights/adapter_parts.hpp"
 
 namespace flotilla::weights {
 namespace {
@@ -101,9 +102,21 @@ constexpr Family families[] = {
 
 }  // namespace
 
-const Family& family_named(std::string_view name) {
+const Family* find_family(std::string_view name) {
   const auto* found = std::ranges::find(families, name, &Family::name);
-  FLOTILLA_REQUIRE(found != std::end(families), ErrorKind::unavailable, "the tensors of models of the family ", in_quotes(name),
+  return found == std::end(families) ? nullptr : found;
+}
+
+AdapterParts adapter_parts(std::string_view family) {
+  const Family* known = find_family(family);
+  if (known == nullptr) return {};
+  const auto rows = [&](std::string_view ours) { return static_cast<int>(std::ranges::count(known->rows, ours, &NameRow::ours)); };
+  return {rows("block.*.attention.qkv"), rows("block.*.feed_forward.up")};
+}
+
+const Family& family_named(std::string_view name) {
+  const Family* found = find_family(name);
+  FLOTILLA_REQUIRE(found != nullptr, ErrorKind::unavailable, "the tensors of models of the family ", in_quotes(name),
                    " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3,",
                    " gpt_neox or bloom");
   return *found;

@@ -29,6 +29,8 @@ struct Family {
 };
 /// Throws Error{unavailable} for a family whose names are not known.
 const Family& family_named(std::string_view);
+/// Null for one whose names are not known.
+const Family* find_family(std::string_view);
 
 /// Whether a file may hold this tensor beside the weights: masks and angles that are computed, or a tied head written a second time.
 bool is_no_weight(std::string_view theirs, bool tied_head);

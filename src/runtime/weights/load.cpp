@@ -10,7 +10,11 @@ namespace flotilla::weights {
 void load(const comm::World& world, const std::filesystem::path& folder, const model::Config& config, const checkpoint::LocalState& state,
           Seconds deadline) {
   const auto pretrained = comm::agree_on(
-      world, "opening the weights", [&] { return Pretrained{folder, config}; }, deadline);
+      world, "opening the weights",
+      [&] {
+        return Pretrained{folder, config.fully_trained()};
+      },
+      deadline);
   comm::require_same(world, "the weights in " + folder.string(), pretrained.fingerprint(), deadline);
   comm::agree_on(
       world, "reading the weights",
@@ -18,7 +22,8 @@ void load(const comm::World& world, const std::filesystem::path& folder, const m
         for (const auto& part : state.parts) {
           std::ranges::fill(part.moment1, 0.0f);
           std::ranges::fill(part.moment2, 0.0f);
-          pretrained.read(part.tensor, part.boxes_in((*state.tensors)[static_cast<std::size_t>(part.tensor)]), part.parameters);
+          const auto& tensor = (*state.tensors)[static_cast<std::size_t>(part.tensor)];  // adapters' are the last
+          if (!model::is_adapter(tensor)) pretrained.read(part.tensor, part.boxes_in(tensor), part.parameters);
         }
       },
       deadline);

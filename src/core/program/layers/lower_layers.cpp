@@ -16,7 +16,7 @@ void require_schedule(const plan::Plan& plan, const Runtime& runtime) {
     throw Error{ErrorKind::unavailable, text("schedule: the runtime '", runtime.name, "' executes ", why...)};
   };
   const int depth = plan::own_stages(plan);
-  if (!plan.model.frozen.empty())
+  if (!plan.model.frozen.empty() || plan.model.lora.on())
     throw Error{ErrorKind::unavailable, text("model: the runtime '", runtime.name, "' trains every tensor; the plan freezes some")};
   if (plan.schedule == ScheduleKind::gpipe || plan.schedule == ScheduleKind::zero_bubble)
     refuse("1f1b and interleaved; the plan says ", plan::to_string(plan.schedule));

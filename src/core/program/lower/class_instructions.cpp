@@ -59,8 +59,8 @@ int add_compute(ClassDraft& draft, const ChunkDraft& chunk, Operation operation,
                          operation != Operation::head_begin_forward;
   instruction.accesses = std::move(accesses);
   const int table = instruction.access(Role::token_embedding_weights) != nullptr ? draft.token_embedding_part : -1;
-  const bool weights_frozen = instruction.backward && model::input_half_of(operation) &&
-                              !model::trains_products(draft.in.plan.model, draft.in.tensors, operation, layer);
+  const bool weights_frozen = instruction.backward && model::makes_weights_gradients(operation) &&
+                              !model::trains_weights(draft.in.plan.model, draft.in.tensors, operation, layer);
   instruction.work = LayerOperation{operation, layer, part_of_layer(chunk, layer), table, recompute, weights_frozen};
   if (draft.buffers.workspace >= 0) instruction.accesses.push_back({Role::workspace, draft.buffers.workspace, Mode::write});
   instruction.waits = std::move(draft.next_waits);

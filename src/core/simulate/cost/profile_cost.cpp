@@ -7,6 +7,7 @@
 #include "flotilla/base/overloaded.hpp"
 #include "layer_estimate.hpp"
 #include "operation_cost.hpp"
+#include "pass_cost.hpp"
 #include "type_costs.hpp"
 
 namespace flotilla::simulate {
@@ -112,8 +113,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
           [&](const program::LayerOperation& work) {
             model::LayerShape shape = c.shape;
             shape.sequences = sequences;
-            const auto done = work.weights_frozen ? model::input_half_of(work.operation).value_or(work.operation) : work.operation;
-            return operation(program.plan.model, c.device_type, done, shape);
+            return pass_cost(*this, program.plan.model, c.device_type, work, shape);
           },
           [&](const program::TokenLoad&) { return streamed({2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)}); },
           [&](const program::ZeroFill& work) { return gradients(elements(work.part, -1)); },

@@ -39,26 +39,25 @@ void Operations<E>::mlp_begin_backward(const Frame& f) {
 
 /// At the start of each row of `columns`, which has room for the gradient of `up`.
 template <class E>
-void Operations<E>::activated_gradient(const Frame& f, const E* before_drop, E* columns) {
+void Operations<E>::activated_gradient(const Frame& f, Back down, E* columns) {
   ProductSpec to_activated = linear_input_gradient(setup_.precision, f.n, d_, columns_);
   to_activated.c_row = up_width_;
-  products_.run(to_activated, {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
+  input_gradient(f, model::Linear::down, to_activated, down, columns);
 }
 
 template <class E>
 void Operations<E>::mlp_backward(const Frame& f) {
   const model::BlockLayout layout = f.block();
-  const Precision p = setup_.precision;
   E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
   if (!shares_) back_to_mlp(f, before_drop);
-  activated_gradient(f, before_drop, columns);
-  add_weight_gradient(f, linear_weight_gradient(p, f.n, d_, columns_), before_drop, f.saved(layout.activated), Parameter::down_weight);
+  const Back down = back_into(f, model::Linear::down, before_drop);
+  activated_gradient(f, down, columns);
+  add_gradients(f, model::Linear::down, down, f.saved(layout.activated));
   activation_backward(f, layout, columns);
-  const E* input = shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input);
-  add_weight_gradient(f, linear_weight_gradient(p, f.n, up_width_, d_), columns, input, Parameter::up_weight);
-  products_.run(linear_input_gradient(p, f.n, up_width_, d_),
-                {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+  const Back up = back_into(f, model::Linear::up, columns);
+  add_gradients(f, model::Linear::up, up, shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input));
+  input_gradient(f, model::Linear::up, linear_input_gradient(setup_.precision, f.n, up_width_, d_), up, f.at(Role::partial));
 }
 
 template <class E>
@@ -151,11 +150,10 @@ void Operations<E>::attention_begin_backward(const Frame& f) {
 
 /// Back through the output product and attention, to what qkv's product put out.
 template <class E>
-void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradient) {
+void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
   const model::BlockLayout layout = f.block();
   E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
-  products_.run(linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
-                {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
+  input_gradient(f, model::Linear::out, linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
   attention_.backward(f.task, f.saved(layout.qkv), f.saved(layout.attention_output), f.template saved<float>(layout.log_sum_exp),
                       output_gradient, gradient, f.workspace);
   if (setup_.model.rotates()) rotate(f, gradient, true);
@@ -178,20 +176,20 @@ void Operations<E>::attention_backward(const Frame& f) {
   E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
   if (!shares_) back_to_attention(f, before_drop);
-  qkv_gradient(f, before_drop, to_qkv);
-  attention_weight_gradients(f, before_drop, to_qkv);
-  products_.run(linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
-                {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+  const Back out = back_into(f, model::Linear::out, before_drop);
+  qkv_gradient(f, out, to_qkv);
+  const Back qkv = back_into(f, model::Linear::qkv, to_qkv);
+  attention_weight_gradients(f, out, qkv);
+  input_gradient(f, model::Linear::qkv, linear_input_gradient(setup_.precision, f.n, qkv_width_, d_), qkv, f.at(Role::partial));
 }
 
 template <class E>
-void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* qkv_gradient) {
+void Operations<E>::attention_weight_gradients(const Frame& f, Back out, Back qkv) {
   const model::BlockLayout layout = f.block();
-  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, d_, attention_width_), before_drop, f.saved(layout.attention_output),
-                      Parameter::out_weight);
-  if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
+  add_gradients(f, model::Linear::out, out, f.saved(layout.attention_output));
+  if (setup_.model.qkv_bias) add_bias_gradient(f, qkv.gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
-  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_), qkv_gradient, input, Parameter::qkv_weight);
+  add_gradients(f, model::Linear::qkv, qkv, input);
 }
 
 template <class E>
@@ -221,19 +219,19 @@ void Operations<E>::block_begin_backward(const Frame& f) {
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                      \
-  template void Operations<E>::back_to_mlp(const Frame&, E*);                                        \
-  template void Operations<E>::mlp_begin_backward(const Frame&);                                     \
-  template void Operations<E>::activated_gradient(const Frame&, const E*, E*);                       \
-  template void Operations<E>::mlp_backward(const Frame&);                                           \
-  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*); \
-  template void Operations<E>::back_beside_mlp(const Frame&, E*);                                    \
-  template void Operations<E>::back_to_attention(const Frame&, E*);                                  \
-  template void Operations<E>::attention_begin_backward(const Frame&);                               \
-  template void Operations<E>::qkv_gradient(const Frame&, const E*, E*);                             \
-  template void Operations<E>::norm_heads_backward(const Frame&, E*);                                \
-  template void Operations<E>::attention_backward(const Frame&);                                     \
-  template void Operations<E>::attention_weight_gradients(const Frame&, const E*, const E*);         \
+#define FLOTILLA_INSTANTIATE(E)                                                                                    \
+  template void Operations<E>::back_to_mlp(const Frame&, E*);                                                      \
+  template void Operations<E>::mlp_begin_backward(const Frame&);                                                   \
+  template void Operations<E>::activated_gradient(const Frame&, Operations<E>::Back, E*);                          \
+  template void Operations<E>::mlp_backward(const Frame&);                                                         \
+  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*);               \
+  template void Operations<E>::back_beside_mlp(const Frame&, E*);                                                  \
+  template void Operations<E>::back_to_attention(const Frame&, E*);                                                \
+  template void Operations<E>::attention_begin_backward(const Frame&);                                             \
+  template void Operations<E>::qkv_gradient(const Frame&, Operations<E>::Back, E*);                                \
+  template void Operations<E>::norm_heads_backward(const Frame&, E*);                                              \
+  template void Operations<E>::attention_backward(const Frame&);                                                   \
+  template void Operations<E>::attention_weight_gradients(const Frame&, Operations<E>::Back, Operations<E>::Back); \
   template void Operations<E>::block_begin_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -27,8 +27,7 @@ void Operations<E>::attention_forward(const Frame& f) {
   const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
   ProductSpec to_qkv = linear_forward(setup_.precision, f.n, qkv_width_, d_);
   to_qkv.bias = setup_.model.qkv_bias;
-  products_.run(to_qkv,
-                {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
+  run_linear(f, model::Linear::qkv, to_qkv, input, f.weight_if(to_qkv.bias, Parameter::qkv_bias), qkv);
   if (setup_.model.query_key_norms) norm_heads(f, qkv);
   if (setup_.model.rotates()) rotate(f, qkv, false);
   float* log_sum_exp = f.template saved<float>(layout.log_sum_exp);
@@ -36,8 +35,7 @@ void Operations<E>::attention_forward(const Frame& f) {
     attention_.forward_cached(f.task, qkv, f.at(Role::cache), output, log_sum_exp, f.workspace);
   else
     attention_.forward(f.task, qkv, output, log_sum_exp, f.workspace);
-  products_.run(linear_forward(setup_.precision, f.n, d_, attention_width_),
-                {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
+  run_linear(f, model::Linear::out, linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
 }
 
 /// Queries and keys stand as rotate says.
@@ -111,8 +109,8 @@ template <class E>
 void Operations<E>::mlp_forward(const Frame& f) {
   const model::BlockLayout layout = f.block();
   activate(f, layout, shares_ ? f.at(Role::partial) : mlp_input(f));
-  products_.run(linear_forward(setup_.precision, f.n, d_, columns_),
-                {.a = f.saved(layout.activated), .b = f.weight(Parameter::down_weight), .c = f.at(Role::partial)});
+  run_linear(f, model::Linear::down, linear_forward(setup_.precision, f.n, d_, columns_), f.saved(layout.activated), nullptr,
+             f.at(Role::partial));
 }
 
 /// middle -> ff_input; with a parallel residual: input -> ff_input
@@ -134,8 +132,7 @@ void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout, c
   to_columns.bias = setup_.model.feed_forward_bias;
   to_columns.relu = activation == model::Activation::relu;
   E* up = to_columns.relu ? activated : f.saved(layout.up);
-  products_.run(to_columns,
-                {.a = input, .b = f.weight(Parameter::up_weight), .bias = f.weight_if(to_columns.bias, Parameter::up_bias), .c = up});
+  run_linear(f, model::Linear::up, to_columns, input, f.weight_if(to_columns.bias, Parameter::up_bias), up);
   if (!to_columns.relu) this->activation(f, up, activated);
 }
 

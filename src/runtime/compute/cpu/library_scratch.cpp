@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "adapter_products.hpp"
 #include "attention.hpp"
 #include "products.hpp"
 
@@ -41,12 +42,32 @@ std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
   return all;
 }
 
+/// Products of the adapters, and those that add to what an adapter puts out.
+std::vector<ProductSpec> products_of_adapters(const Setup& s, int sequences) {
+  const model::LayerShape shape{sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel};
+  const model::Lora& lora = s.model.lora;
+  std::vector<ProductSpec> all;
+  for (const model::Linear linear : lora.targets) {
+    const auto adapter = model::adapter_shape(s.model, shape, linear);
+    const std::int64_t pitch = linear == model::Linear::down ? model::up_width(s.model, shape) : adapter.in;
+    ProductSpec own = linear_forward(s.precision, shape.tokens(), adapter.out, adapter.in);
+    own.accumulate = true;
+    own.bias = linear == model::Linear::qkv ? s.model.qkv_bias : linear == model::Linear::up && s.model.feed_forward_bias;
+    own.relu = linear == model::Linear::up && s.model.activation == model::Activation::relu;
+    all.push_back(own);
+    for (const ProductSpec& product : adapter_products(s.precision, shape.tokens(), adapter, pitch, static_cast<float>(lora.scale())))
+      all.push_back(product);
+  }
+  return all;
+}
+
 }  // namespace
 
 Bytes cpu_scratch(const Setup& setup, int sequences) {
   std::int64_t most = attention_scratch(setup);
   for (int shorter = 1; shorter <= sequences; ++shorter)  // a replica's last microbatch may be any of these
-    for (const ProductSpec& s : linear_products(setup, shorter)) most = std::max(most, scratch_bytes(s, setup.threads));
+    for (auto* products : {linear_products, products_of_adapters})
+      for (const ProductSpec& s : products(setup, shorter)) most = std::max(most, scratch_bytes(s, setup.threads));
   return align_up({most}, 64);
 }
 

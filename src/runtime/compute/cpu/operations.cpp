@@ -64,7 +64,13 @@ Operations<E>::Operations(const Setup& setup)
       kernels_{kernels<E>()},
       products_{setup.threads},
       attention_{setup_, products_},
-      angles_{rotary_angles(setup.model, std::max(setup.length, setup.cache))} {}
+      angles_{rotary_angles(setup.model, std::max(setup.length, setup.cache))},
+      widths_{{{d_, qkv_width_}, {attention_width_, d_}, {d_, up_width_}, {columns_, d_}}} {
+  if (!setup.model.lora.on()) return;
+  adapter_scale_ = static_cast<float>(setup.model.lora.scale());
+  for (const model::Linear linear : setup.model.lora.targets)
+    adapters_[static_cast<std::size_t>(linear)] = model::adapter_shape(setup.model, shape_of(setup, 1), linear);
+}
 
 template <class E>
 void Operations<E>::run(const Task& task) {

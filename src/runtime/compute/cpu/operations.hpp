@@ -1,4 +1,8 @@
 #pragma once
+#include <array>
+#include <optional>
+
+#include "adapter_products.hpp"
 #include "attention.hpp"
 #include "dropout.hpp"
 #include "kernels.hpp"
@@ -67,6 +71,11 @@ class Operations {
     bool tied_;
   };
 
+  /// The gradient of a linear layer's output, and of its adapter's low-rank input; null where it has none.
+  struct Back {
+    const E *gradient, *low;
+  };
+
   // embedding.cpp
   void embedding_forward(const Frame&);
   void embedding_end_forward(const Frame&);
@@ -100,11 +109,11 @@ class Operations {
   void back_beside_mlp(const Frame&, E* masked);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
-  void activated_gradient(const Frame&, const E* before_drop, E* columns);
-  void attention_weight_gradients(const Frame&, const E* before_drop, const E* qkv_gradient);
+  void activated_gradient(const Frame&, Back down, E* columns);
+  void attention_weight_gradients(const Frame&, Back out, Back qkv);
   /// `kept`: the result goes there as well, which may be where the activation's input stands; may be null.
   void activation_backward(const Frame&, const model::BlockLayout&, E* gradient, E* kept = nullptr);
-  void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
+  void qkv_gradient(const Frame&, Back out, E* gradient);
   void norm_heads_backward(const Frame&, E* gradient);
   // split_backward.cpp
   void mlp_begin_weights(const Frame&);
@@ -123,6 +132,17 @@ class Operations {
   E* kept_up_gradient(const Frame&) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
   void copy(const Frame&, const E* from, E* to, std::int64_t width);
+  // adapters.cpp
+  /// y = x W^T, to which the layer's adapter adds. The product is linear_forward's, with bias and activation.
+  void run_linear(const Frame&, model::Linear, ProductSpec, const E* x, const E* bias, E* y);
+  /// The gradient, and that of the adapter's low-rank input, where the layer has one.
+  Back back_into(const Frame&, model::Linear, const E* gradient);
+  /// dx = dy W, to which the adapter adds. The product is linear_input_gradient's.
+  void input_gradient(const Frame&, model::Linear, const ProductSpec&, Back, E* dx);
+  /// Of the weight and of the adapter, of those that are trained.
+  void add_gradients(const Frame&, model::Linear, Back, const E* x);
+  E* low_rank_input(const Frame&, model::Linear, const E* x);
+  const std::optional<model::AdapterShape>& adapter(model::Linear linear) const { return adapters_[static_cast<std::size_t>(linear)]; }
   // head.cpp
   void head_begin_forward(const Frame&);
   const E* head_rows_forward(const Frame&);
@@ -168,6 +188,12 @@ class Operations {
   Products products_;
   Attention<E> attention_;
   std::vector<float> angles_;
+  struct Widths {
+    std::int64_t in, out;
+  };
+  std::array<Widths, model::linears.size()> widths_;
+  std::array<std::optional<model::AdapterShape>, model::linears.size()> adapters_;
+  float adapter_scale_ = 1;
 };
 
 }  // namespace flotilla::compute::cpu

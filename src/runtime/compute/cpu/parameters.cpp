@@ -31,7 +31,15 @@ constexpr std::array<std::string_view, parameter_kinds> endings{"embedding.word"
                                                                 "head.norm.weight",
                                                                 "head.norm.bias",
                                                                 "head.project_out",
-                                                                "head.word"};
+                                                                "head.word",
+                                                                "attention.qkv.lora_A",
+                                                                "attention.qkv.lora_B",
+                                                                "attention.out.lora_A",
+                                                                "attention.out.lora_B",
+                                                                "feed_forward.up.lora_A",
+                                                                "feed_forward.up.lora_B",
+                                                                "feed_forward.down.lora_A",
+                                                                "feed_forward.down.lora_B"};
 
 }  // namespace
 

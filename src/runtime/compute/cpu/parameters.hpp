@@ -31,8 +31,25 @@ enum class Parameter {
   head_norm_bias,
   project_out,
   lm_head,
+  qkv_lora_a,  // A and B of model::Linear, in its order
+  qkv_lora_b,
+  out_lora_a,
+  out_lora_b,
+  up_lora_a,
+  up_lora_b,
+  down_lora_a,
+  down_lora_b,
 };
-inline constexpr std::size_t parameter_kinds = 23;
+inline constexpr std::size_t parameter_kinds = 31;
+
+constexpr Parameter lora_a(model::Linear linear) {
+  return static_cast<Parameter>(static_cast<int>(Parameter::qkv_lora_a) + 2 * static_cast<int>(linear));
+}
+constexpr Parameter lora_b(model::Linear linear) { return static_cast<Parameter>(static_cast<int>(lora_a(linear)) + 1); }
+constexpr Parameter weight_of(model::Linear linear) {
+  constexpr std::array weights{Parameter::qkv_weight, Parameter::out_weight, Parameter::up_weight, Parameter::down_weight};
+  return weights[static_cast<std::size_t>(linear)];
+}
 
 /// Where each layer's tensors stand in model::tensors().
 class ParameterIndex {

@@ -25,6 +25,7 @@ dnnl::primitive_attr attributes(const ProductSpec& s) {
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::post_ops post;
   if (s.accumulate) post.append_sum(1.0f);
+  if (s.scale != 1) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_linear, s.scale, 0.0f);
   if (s.relu) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
   attributes.set_post_ops(post);
   return attributes;

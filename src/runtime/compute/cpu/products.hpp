@@ -12,13 +12,15 @@
 /// Matrix products by oneDNN: constructed on first use, kept by shape, run without allocating anything of ours.
 namespace flotilla::compute::cpu {
 
-/// c (m, n) = [c +] a (m, k) b (k, n) [+ bias (n)] [then ReLU]. Strides are in elements; rows of c are contiguous.
+/// c (m, n) = scale ([c +] a (m, k) b (k, n)), or [c +] a b [+ bias (n)] [then ReLU]. Strides are in elements; rows of c are contiguous.
 struct ProductSpec {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_row = 0, a_column = 0, b_row = 0, b_column = 0, c_row = 0;
   Precision precision = Precision::fp32;  ///< of a, b and bias
   bool c_fp32 = false;                    ///< c is fp32 whatever the precision
   bool accumulate = false, bias = false, relu = false;
+  float scale = 1;          ///< other than 1: without bias and ReLU
+  bool unaligned = false;   ///< operands begin at any element, not where an allocation or a tensor does
   bool per_thread = false;  ///< run by one thread at a time inside a parallel region, by several at once
 
   bool operator==(const ProductSpec&) const = default;

@@ -46,10 +46,10 @@ void Operations<E>::mlp_backward_input(const Frame& f) {
   // With relu nothing is in the place of what is kept; else its own input is, until the activation has been gone back through.
   const bool in_place = setup_.model.activation == model::Activation::relu;
   E* columns = in_place ? kept_up : f.workspace.template take<E>(f.n * up_width_);
-  activated_gradient(f, before_drop, columns);
+  activated_gradient(f, back_into(f, model::Linear::down, before_drop), columns);
   activation_backward(f, layout, columns, in_place ? nullptr : kept_up);
-  products_.run(linear_input_gradient(setup_.precision, f.n, up_width_, d_),
-                {.a = kept_up, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+  input_gradient(f, model::Linear::up, linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+                 back_into(f, model::Linear::up, kept_up), f.at(Role::partial));
 }
 
 template <class E>
@@ -63,9 +63,8 @@ void Operations<E>::mlp_backward_weights(const Frame& f) {
   const model::BlockLayout layout = f.block();
   const E* before_drop = shares_ ? f.at(Role::partial) : kept_output_gradient(f);
   const E* input = shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input);
-  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, d_, columns_), before_drop, f.saved(layout.activated),
-                      Parameter::down_weight);
-  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, up_width_, d_), kept_up_gradient(f), input, Parameter::up_weight);
+  add_gradients(f, model::Linear::down, back_into(f, model::Linear::down, before_drop), f.saved(layout.activated));
+  add_gradients(f, model::Linear::up, back_into(f, model::Linear::up, kept_up_gradient(f)), input);
 }
 
 template <class E>
@@ -73,10 +72,10 @@ void Operations<E>::attention_backward_input(const Frame& f) {
   const model::BlockLayout layout = f.block();
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
   const E* before_drop = output_gradient(f, f.saved(layout.middle), &Operations::back_to_attention);
-  qkv_gradient(f, before_drop, to_qkv);
+  qkv_gradient(f, back_into(f, model::Linear::out, before_drop), to_qkv);
   copy(f, to_qkv, f.saved(layout.qkv), qkv_width_);
-  products_.run(linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
-                {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+  input_gradient(f, model::Linear::qkv, linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
+                 back_into(f, model::Linear::qkv, to_qkv), f.at(Role::partial));
 }
 
 template <class E>
@@ -89,7 +88,8 @@ void Operations<E>::attention_begin_weights(const Frame& f) {
 template <class E>
 void Operations<E>::attention_backward_weights(const Frame& f) {
   const model::BlockLayout layout = f.block();
-  attention_weight_gradients(f, shares_ ? f.at(Role::partial) : f.saved(layout.middle), f.saved(layout.qkv));
+  const Back out = back_into(f, model::Linear::out, shares_ ? f.at(Role::partial) : f.saved(layout.middle));
+  attention_weight_gradients(f, out, back_into(f, model::Linear::qkv, f.saved(layout.qkv)));
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                                                                  \

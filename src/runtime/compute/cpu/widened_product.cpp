@@ -37,7 +37,6 @@ const float* widen_rows(const void* from, std::byte* to, const StoredRows& rows,
 }  // namespace
 
 WidenedProduct widened(const ProductSpec& s, std::int64_t first) {
-  FLOTILLA_ASSERT(s.c_fp32 || !s.accumulate, "a sum into fp16");
   WidenedProduct w{s};
   w.spec.precision = Precision::fp32;
   (s.a_column == 1 ? w.spec.a_row : w.spec.a_column) = rows_of_a(s).width;
@@ -57,6 +56,7 @@ WidenedProduct widened(const ProductSpec& s, std::int64_t first) {
 }
 
 ProductOperands widen(const ProductSpec& s, const WidenedProduct& w, const ProductOperands& o, std::byte* scratch, int threads) {
+  if (s.accumulate && !s.c_fp32) widen_rows(o.c, scratch + w.c, rows_of_c(s), threads);
   return {.a = widen_rows(o.a, scratch + w.a, rows_of_a(s), threads),
           .b = widen_rows(o.b, scratch + w.b, rows_of_b(s), threads),
           .bias = s.bias ? widen_rows(o.bias, scratch + w.bias, bias_row(s), 1) : nullptr,

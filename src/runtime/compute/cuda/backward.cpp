@@ -25,10 +25,10 @@ void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
 }
 
 template <class E>
-void Operations<E>::up_gradient(const Frame& f, const E* before_drop, E* columns, E* out) {
+void Operations<E>::up_gradient(const Frame& f, Back down, E* columns, E* out) {
   ProductSpec to_activated = cpu::linear_input_gradient(setup_.precision, f.n, d_, columns_);
   to_activated.c_row = up_width_;
-  multiply(to_activated, {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
+  input_gradient(f, model::Linear::down, to_activated, down, columns);
   constexpr std::int64_t pack = 16 / sizeof(E), of_block = element_threads * pack;
   const bool gated = setup_.model.activation == model::Activation::swiglu, relu = setup_.model.activation == model::Activation::relu;
   const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
@@ -45,11 +45,9 @@ void Operations<E>::up_gradient(const Frame& f, const E* before_drop, E* columns
 }
 
 template <class E>
-void Operations<E>::mlp_weight_gradients(const Frame& f, const E* before_drop, const E* to_up) {
-  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, d_, columns_), before_drop, f.saved(f.block.activated),
-                      Parameter::down_weight);
-  const E* input = shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input);
-  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, up_width_, d_), to_up, input, Parameter::up_weight);
+void Operations<E>::mlp_weight_gradients(const Frame& f, Back down, Back up) {
+  add_gradients(f, model::Linear::down, down, f.saved(f.block.activated));
+  add_gradients(f, model::Linear::up, up, shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input));
 }
 
 template <class E>
@@ -57,10 +55,11 @@ void Operations<E>::mlp_backward(const Frame& f) {
   E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* columns = f.take(f.n * up_width_);
   if (!shares_) back_to_mlp(f, before_drop);
-  up_gradient(f, before_drop, columns, columns);
-  mlp_weight_gradients(f, before_drop, columns);
-  multiply(cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
-           {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+  const Back down = back_into(f, model::Linear::down, before_drop);
+  up_gradient(f, down, columns, columns);
+  const Back up = back_into(f, model::Linear::up, columns);
+  mlp_weight_gradients(f, down, up);
+  input_gradient(f, model::Linear::up, cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_), up, f.at(Role::partial));
 }
 
 template <class E>
@@ -90,14 +89,15 @@ template <class E>
 void Operations<E>::mlp_backward_input(const Frame& f) {
   E* kept_up = kept_up_gradient(f);
   const E* before_drop = output_gradient(f, kept_output_gradient(f), &Operations::back_to_mlp);
-  up_gradient(f, before_drop, f.take(f.n * up_width_), kept_up);
-  multiply(cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
-           {.a = kept_up, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+  up_gradient(f, back_into(f, model::Linear::down, before_drop), f.take(f.n * up_width_), kept_up);
+  input_gradient(f, model::Linear::up, cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+                 back_into(f, model::Linear::up, kept_up), f.at(Role::partial));
 }
 
 template <class E>
 void Operations<E>::mlp_backward_weights(const Frame& f) {
-  mlp_weight_gradients(f, shares_ ? f.at(Role::partial) : kept_output_gradient(f), kept_up_gradient(f));
+  const Back down = back_into(f, model::Linear::down, shares_ ? f.at(Role::partial) : kept_output_gradient(f));
+  mlp_weight_gradients(f, down, back_into(f, model::Linear::up, kept_up_gradient(f)));
 }
 
 /// As cpu::Operations::back_beside_mlp.
@@ -147,11 +147,10 @@ void Operations<E>::back_to_attention(const Frame& f, E* masked) {
 }
 
 template <class E>
-void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradient) {
+void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
   E* output_gradient = f.take(f.n * attention_width_);
   float* dots = f.template take<float>(f.n * heads_);
-  multiply(cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
-           {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
+  input_gradient(f, model::Linear::out, cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
   const Dropout drop = dropout(f, DropSite::attention_probabilities);
   const E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
   const float* log_sum_exp = f.template saved<float>(f.block.log_sum_exp);
@@ -176,12 +175,11 @@ void Operations<E>::norm_heads_backward(const Frame& f, E* gradient) {
 }
 
 template <class E>
-void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* to_qkv) {
-  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, d_, attention_width_), before_drop,
-                      f.saved(f.block.attention_output), Parameter::out_weight);
-  if (setup_.model.qkv_bias) add_column_sums(f, to_qkv, qkv_width_, Parameter::qkv_bias);
+void Operations<E>::attention_weight_gradients(const Frame& f, Back out, Back qkv) {
+  add_gradients(f, model::Linear::out, out, f.saved(f.block.attention_output));
+  if (setup_.model.qkv_bias) add_column_sums(f, qkv.gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input);
-  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_), to_qkv, input, Parameter::qkv_weight);
+  add_gradients(f, model::Linear::qkv, qkv, input);
 }
 
 template <class E>
@@ -190,25 +188,27 @@ void Operations<E>::attention_backward(const Frame& f) {
   E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* to_qkv = f.take(f.n * qkv_width_);
   if (!shares_) back_to_attention(f, before_drop);
-  qkv_gradient(f, before_drop, to_qkv);
-  attention_weight_gradients(f, before_drop, to_qkv);
-  multiply(cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
-           {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+  const Back out = back_into(f, model::Linear::out, before_drop);
+  qkv_gradient(f, out, to_qkv);
+  const Back qkv = back_into(f, model::Linear::qkv, to_qkv);
+  attention_weight_gradients(f, out, qkv);
+  input_gradient(f, model::Linear::qkv, cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_), qkv, f.at(Role::partial));
 }
 
 template <class E>
 void Operations<E>::attention_backward_input(const Frame& f) {
   E* to_qkv = f.take(f.n * qkv_width_);
   const E* before_drop = output_gradient(f, f.saved(f.block.middle), &Operations::back_to_attention);
-  qkv_gradient(f, before_drop, to_qkv);
+  qkv_gradient(f, back_into(f, model::Linear::out, before_drop), to_qkv);
   copy(f, to_qkv, f.saved(f.block.qkv), f.n * qkv_width_);
-  multiply(cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
-           {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+  input_gradient(f, model::Linear::qkv, cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
+                 back_into(f, model::Linear::qkv, to_qkv), f.at(Role::partial));
 }
 
 template <class E>
 void Operations<E>::attention_backward_weights(const Frame& f) {
-  attention_weight_gradients(f, shares_ ? f.at(Role::partial) : f.saved(f.block.middle), f.saved(f.block.qkv));
+  const Back out = back_into(f, model::Linear::out, shares_ ? f.at(Role::partial) : f.saved(f.block.middle));
+  attention_weight_gradients(f, out, back_into(f, model::Linear::qkv, f.saved(f.block.qkv)));
 }
 
 template <class E>

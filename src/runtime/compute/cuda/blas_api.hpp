@@ -28,6 +28,7 @@ inline constexpr int transpose_a = 3, transpose_b = 4, epilogue = 7, bias = 8;  
 inline constexpr int no_transpose = 0, transpose = 1;                           // CUBLAS_OP_*
 inline constexpr int epilogue_relu = 2, epilogue_bias = 4;                      // CUBLASLT_EPILOGUE_*; they add up
 inline constexpr int most_workspace = 1, reduction_schemes = 3;                 // CUBLASLT_MATMUL_PREF_*
+inline constexpr int alignment_a = 5, alignment_b = 6, alignment_c = 7, alignment_d = 8;  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_*_BYTES
 /// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | OUTPUT_TYPE: partial sums through the workspace, in order. Not in place, which is atomic.
 inline constexpr std::uint32_t ordered_reductions = 2 | 4;
 

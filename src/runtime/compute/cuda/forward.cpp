@@ -53,7 +53,7 @@ void Operations<E>::attention_forward(const Frame& f) {
   const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
   ProductSpec to_qkv = cpu::linear_forward(setup_.precision, f.n, qkv_width_, d_);
   to_qkv.bias = setup_.model.qkv_bias;
-  multiply(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
+  run_linear(f, model::Linear::qkv, to_qkv, input, f.weight_if(to_qkv.bias, Parameter::qkv_bias), qkv);
   if (setup_.model.query_key_norms)
     kernels_.head_norms(stream_, {.blocks_x = f.n, .threads = row_threads}, qkv, f.saved(f.block.raw_heads),
                         f.weight(Parameter::query_norm_weight), f.weight(Parameter::key_norm_weight), head_bands(),
@@ -68,8 +68,7 @@ void Operations<E>::attention_forward(const Frame& f) {
   }
   (*attention_.forward)(stream_, attention_.launch(setup_.length, heads_, f.task.sequences, true), output,
                         f.template saved<float>(f.block.log_sum_exp), qkv, kv, shape, dropout(f, DropSite::attention_probabilities));
-  multiply(cpu::linear_forward(setup_.precision, f.n, d_, attention_width_),
-           {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
+  run_linear(f, model::Linear::out, cpu::linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
 }
 
 /// Keys and values of these tokens to their places in the cache. A token's, or in a grouped qkv a group's, stand side by side in qkv:
@@ -142,11 +141,10 @@ void Operations<E>::mlp_forward(const Frame& f) {
   to_columns.bias = setup_.model.feed_forward_bias;
   to_columns.relu = setup_.model.activation == model::Activation::relu;
   E* up = to_columns.relu ? f.saved(f.block.activated) : f.saved(f.block.up);
-  multiply(to_columns,
-           {.a = input, .b = f.weight(Parameter::up_weight), .bias = f.weight_if(to_columns.bias, Parameter::up_bias), .c = up});
+  run_linear(f, model::Linear::up, to_columns, input, f.weight_if(to_columns.bias, Parameter::up_bias), up);
   if (!to_columns.relu) activation(f);
-  multiply(cpu::linear_forward(setup_.precision, f.n, d_, columns_),
-           {.a = f.saved(f.block.activated), .b = f.weight(Parameter::down_weight), .c = f.at(Role::partial)});
+  run_linear(f, model::Linear::down, cpu::linear_forward(setup_.precision, f.n, d_, columns_), f.saved(f.block.activated), nullptr,
+             f.at(Role::partial));
 }
 
 template <class E>

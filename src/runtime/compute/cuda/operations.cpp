@@ -6,6 +6,7 @@
 #include "cpu/attention_blocks.hpp"
 #include "cpu/dropout.hpp"
 #include "cpu/rotary.hpp"
+#include "flotilla/model/adapters.hpp"
 #include "flotilla/model/tensors.hpp"
 
 namespace flotilla::compute::cuda {
@@ -53,7 +54,9 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
   const std::int64_t sums = 4 * (2 * most_row_blocks * 3 * d + 2 * most_column_parts * widest(s)), dots = 4 * n * heads;
   const std::int64_t head_sums = s.model.query_key_norms ? 4 * 2 * most_row_blocks * s.model.head_size() : 0;
   constexpr std::int64_t alignments = 64 * 32;
-  return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments};
+  const Bytes adapters = std::max(model::adapter_workspace(s.model, shape, Operation::attention_backward),
+                                  model::adapter_workspace(s.model, shape, Operation::mlp_backward));
+  return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments} + adapters;
 }
 
 template <class E>
@@ -106,9 +109,14 @@ Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::sp
       kernels_{module_, shared_memory(setup, sizeof(E))},
       attention_{choose_attention(kernels_, device.facts(), setup.model.head_size())},
       products_{device, setup.device.tf32},
-      angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache)))} {
+      angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache)))},
+      widths_{{{d_, qkv_width_}, {attention_width_, d_}, {d_, up_width_}, {columns_, d_}}} {
   FLOTILLA_REQUIRE(setup.model.head_size() <= largest_head, ErrorKind::unavailable, "attention heads of ", setup.model.head_size(),
                    " are larger than the ", largest_head, " that kernels for GPUs take: train on CPUs");
+  if (!setup.model.lora.on()) return;
+  adapter_scale_ = static_cast<float>(setup.model.lora.scale());
+  for (const model::Linear linear : setup.model.lora.targets)
+    adapters_[static_cast<std::size_t>(linear)] = model::adapter_shape(setup.model, shape_of(setup, 1), linear);
 }
 
 template <class E>

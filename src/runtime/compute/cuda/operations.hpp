@@ -1,7 +1,9 @@
 #pragma once
 #include <array>
+#include <optional>
 
 #include "attention.hpp"
+#include "cpu/adapter_products.hpp"
 #include "cpu/parameters.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
@@ -70,6 +72,10 @@ class Operations {
     mutable Bytes used;
   };
   friend struct Frame;
+  /// The gradient of a linear layer's output, and of its adapter's low-rank input; null where it has none.
+  struct Back {
+    const E *gradient, *low;
+  };
 
   // forward.cpp
   void embedding_forward(const Frame&);
@@ -99,12 +105,12 @@ class Operations {
   void attention_backward_weights(const Frame&);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
-  void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
+  void qkv_gradient(const Frame&, Back out, E* gradient);
   void norm_heads_backward(const Frame&, E* gradient);
-  void attention_weight_gradients(const Frame&, const E* before_drop, const E* qkv_gradient);
+  void attention_weight_gradients(const Frame&, Back out, Back qkv);
   /// Back through the down product and the activation: the gradient of `up`.
-  void up_gradient(const Frame&, const E* before_drop, E* columns, E* out);
-  void mlp_weight_gradients(const Frame&, const E* before_drop, const E* up_gradient);
+  void up_gradient(const Frame&, Back down, E* columns, E* out);
+  void mlp_weight_gradients(const Frame&, Back down, Back up);
   const E* output_gradient(const Frame&, E* kept, void (Operations::*back)(const Frame&, E*));
   /// As cpu::Operations::attention_gradient.
   E* attention_gradient(const Frame& f) const {
@@ -120,6 +126,14 @@ class Operations {
   void embedding_norm_backward(const Frame&, E* gradient);
   void embedding_backward(const Frame&);
   void token_embedding_gradient(const Frame&, const E* gradient);
+
+  // adapters.cpp: as cpu::Operations has them
+  void run_linear(const Frame&, model::Linear, ProductSpec, const E* x, const E* bias, E* y);
+  Back back_into(const Frame&, model::Linear, const E* gradient);
+  void input_gradient(const Frame&, model::Linear, const ProductSpec&, Back, E* dx);
+  void add_gradients(const Frame&, model::Linear, Back, const E* x);
+  E* low_rank_input(const Frame&, model::Linear, const E* x);
+  const std::optional<model::AdapterShape>& adapter(model::Linear linear) const { return adapters_[static_cast<std::size_t>(linear)]; }
 
   /// One pass over rows, as rows_forward's parameters.
   struct RowsForward {
@@ -173,6 +187,12 @@ class Operations {
   AttentionKernels<E> attention_;
   Products products_;
   gpu::Arena angles_;
+  struct Widths {
+    std::int64_t in, out;
+  };
+  std::array<Widths, model::linears.size()> widths_;
+  std::array<std::optional<model::AdapterShape>, model::linears.size()> adapters_;
+  float adapter_scale_ = 1;
   std::span<std::byte> scratch_;
 };
 

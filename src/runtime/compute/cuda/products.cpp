@@ -60,7 +60,7 @@ struct ColumnMajor {
 };
 ColumnMajor transposed(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
   const auto r = static_cast<std::uint64_t>(rows), c = static_cast<std::uint64_t>(columns);
-  if (column == 1) return {blas::no_transpose, c, r, row};
+  if (column == 1) return {blas::no_transpose, c, r, rows == 1 ? columns : row};  // of one row the stride may be anything
   FLOTILLA_ASSERT(row == 1, "a matrix of strides ", row, " and ", column);
   return {blas::transpose, r, c, column};
 }
@@ -122,6 +122,9 @@ struct Products::Plan {
     api().cublasLtMatmulPreferenceSetAttribute(preference, blas::most_workspace, &most, sizeof most);
     api().cublasLtMatmulPreferenceSetAttribute(preference, blas::reduction_schemes, &blas::ordered_reductions,
                                                sizeof blas::ordered_reductions);
+    const std::uint32_t alignment = spec.precision == Precision::fp32 ? 4 : 2;
+    for (const int operand : {blas::alignment_a, blas::alignment_b, blas::alignment_c, blas::alignment_d})
+      if (spec.unaligned) api().cublasLtMatmulPreferenceSetAttribute(preference, operand, &alignment, sizeof alignment);
     int found = 0;
     const blas::Status status = api().cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, c, c, preference, 1, &chosen, &found);
     api().cublasLtMatmulPreferenceDestroy(preference);
@@ -148,8 +151,8 @@ void Products::run(const ProductSpec& spec, const ProductOperands& o, gpu::Strea
   FLOTILLA_REQUIRE(plan.chosen.workspace <= workspace_.size(), ErrorKind::internal, "a product needs ", plan.chosen.workspace,
                    " bytes of workspace and has ", workspace_.size());
   if (spec.bias) plan.set(blas::bias, o.bias);
-  const float one = 1, kept = spec.accumulate ? 1 : 0;
-  check(api().cublasLtMatmul(state_->handle, plan.description, &one, o.b, plan.a, o.a, plan.b, &kept, o.c, plan.c, o.c, plan.c,
+  const float scale = spec.scale, kept = spec.accumulate ? spec.scale : 0;
+  check(api().cublasLtMatmul(state_->handle, plan.description, &scale, o.b, plan.a, o.a, plan.b, &kept, o.c, plan.c, o.c, plan.c,
                              &plan.chosen.algorithm, workspace_.data(), workspace_.size(), stream.native()),
         "cublasLtMatmul", spec);
 }

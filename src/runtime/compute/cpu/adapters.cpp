@@ -1,0 +1,76 @@
+// Linear layers with their low-rank adapters (model::Lora). The low-rank input is as narrow as the rank: backward passes make it again.
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+
+using model::Linear;
+
+template <class E>
+E* Operations<E>::low_rank_input(const Frame& f, Linear linear, const E* x) {
+  const auto& a = *adapter(linear);
+  E* low = f.workspace.template take<E>(f.n * a.width());
+  products_.run(adapter_low(setup_.precision, f.n, a, adapter_scale_), {.a = x, .b = f.weight(lora_a(linear)), .c = low});
+  return low;
+}
+
+/// The adapter's product comes first: bias and ReLU ride on the layer's own.
+template <class E>
+void Operations<E>::run_linear(const Frame& f, Linear linear, ProductSpec product, const E* x, const E* bias, E* y) {
+  if (const auto& a = adapter(linear)) {
+    const E *low = low_rank_input(f, linear, x), *b = f.weight(lora_b(linear));
+    for (const auto& piece : a->pieces)
+      products_.run(adapter_output(setup_.precision, f.n, *a, piece),
+                    {.a = low + piece.part * a->rank, .b = b + piece.first * a->rank, .c = y + piece.first});
+    product.accumulate = true;
+  }
+  products_.run(product, {.a = x, .b = f.weight(weight_of(linear)), .bias = bias, .c = y});
+}
+
+template <class E>
+auto Operations<E>::back_into(const Frame& f, Linear linear, const E* gradient) -> Back {
+  const auto& a = adapter(linear);
+  if (!a) return {gradient, nullptr};
+  E* low = f.workspace.template take<E>(f.n * a->width());
+  const E* b = f.weight(lora_b(linear));
+  for (std::size_t i = 0; i < a->pieces.size(); ++i) {
+    const auto& piece = a->pieces[i];
+    products_.run(adapter_low_gradient(setup_.precision, f.n, *a, i, adapter_scale_),
+                  {.a = gradient + piece.first, .b = b + piece.first * a->rank, .c = low + piece.part * a->rank});
+  }
+  return {gradient, low};
+}
+
+template <class E>
+void Operations<E>::input_gradient(const Frame& f, Linear linear, const ProductSpec& product, Back back, E* dx) {
+  products_.run(product, {.a = back.gradient, .b = f.weight(weight_of(linear)), .c = dx});
+  if (back.low == nullptr) return;
+  products_.run(adapter_input_gradient(setup_.precision, f.n, *adapter(linear), product.c_row),
+                {.a = back.low, .b = f.weight(lora_a(linear)), .c = dx});
+}
+
+template <class E>
+void Operations<E>::add_gradients(const Frame& f, Linear linear, Back back, const E* x) {
+  const auto& widths = widths_[static_cast<std::size_t>(linear)];
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, widths.out, widths.in), back.gradient, x, weight_of(linear));
+  const auto& a = adapter(linear);
+  if (!a) return;
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.n, a->width(), a->in), back.low, x, lora_a(linear));
+  const E* low = low_rank_input(f, linear, x);
+  float* sum = f.gradient(lora_b(linear));
+  if (sum == nullptr) return;
+  for (const auto& piece : a->pieces)
+    products_.run(adapter_b_gradient(setup_.precision, f.n, *a, piece),
+                  {.a = back.gradient + piece.first, .b = low + piece.part * a->rank, .c = sum + piece.first * a->rank});
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                                   \
+  template void Operations<E>::run_linear(const Frame&, Linear, ProductSpec, const E*, const E*, E*);             \
+  template Operations<E>::Back Operations<E>::back_into(const Frame&, Linear, const E*);                          \
+  template void Operations<E>::input_gradient(const Frame&, Linear, const ProductSpec&, Operations<E>::Back, E*); \
+  template void Operations<E>::add_gradients(const Frame&, Linear, Operations<E>::Back, const E*);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cpu
