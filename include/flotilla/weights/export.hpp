@@ -7,6 +7,7 @@
 namespace flotilla::weights {
 
 struct ExportOptions {
+  bool adapter = false;                   ///< the LoRA adapter alone, as PEFT has it; else it is merged into the weights
   Precision precision = Precision::fp32;  ///< of the written elements
   Bytes shard_size{5'000'000'000};        ///< of a file's tensors, at most; a larger tensor has a file of its own
 };
@@ -17,10 +18,12 @@ struct ExportReport {
 };
 
 /// Writes the weights of a committed checkpoint as the folder of a Hugging Face model: safetensors, config.json, generation_config.json,
-/// README.md, and the files that the run has carried along. The folder appears whole or not at all. Memory is bounded, some 64 MiB and a
-/// segment of the checkpoint, whatever the model's size. Local. Throws Error{bad_input} when the checkpoint is damaged, when a weight does
-/// not fit the precision, or when `folder` exists; Error{unavailable} for a family whose names are not known; Error{temporary, unavailable}
-/// when it cannot be written: nothing is left then.
-ExportReport export_hugging_face(const std::filesystem::path& step_directory, const std::filesystem::path& folder, const ExportOptions& = {});
+/// README.md, and the files that the run has carried along; adapters are merged in fp32: W + scale B A. Or the adapter alone as PEFT's
+/// folder: adapter_model.safetensors, adapter_config.json, README.md. The folder appears whole or not at all. Memory is bounded, some 64
+/// MiB and a segment of the checkpoint, whatever the model's size. Local. Throws Error{bad_input} when the checkpoint is damaged, when a
+/// weight does not fit the precision, when there is no adapter to export, or when `folder` exists; Error{unavailable} for a family whose
+/// names are not known; Error{temporary, unavailable} when it cannot be written: nothing is left then.
+ExportReport export_hugging_face(const std::filesystem::path& step_directory, const std::filesystem::path& folder,
+                                 const ExportOptions& = {});
 
 }  // namespace flotilla::weights

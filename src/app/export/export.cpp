@@ -98,6 +98,8 @@ options::Table export_table(ExportOptions& o) {
         "a list of pipelines, as the artifact's simulator takes it, or stages with counted replicas, as in its lists of plans", spellings(),
         {.alias = "spelling"});
   t.add("export.zone", &o.zone, "zone to write for replicas that name none", {.value = "ZONE", .alias = "zone"});
+  t.add("export.adapter", &o.weights.adapter, "write the LoRA adapter alone, as PEFT loads it; else it is merged into the weights",
+        {.alias = "adapter"});
   t.add("export.precision", &o.weights.precision, "number format of exported weights", weight_precisions(), {.alias = "precision"});
   t.add("export.shard-size", &o.weights.shard_size, "largest file of exported weights",
         {.minimum = 1, .example = "2GB", .alias = "shard-size"});

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "adapters.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/io_failure.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
@@ -30,17 +31,18 @@ namespace {
 namespace fs = std::filesystem;
 using safetensors::Declared;
 
-/// One of their tensors: which of ours it is a part of.
+/// One of their tensors: which of ours it is a part of, and the how manyeth of its sources.
 struct Target {
-  int tensor = 0;
+  int tensor = 0, number = 0;
   Source source;
 };
 
 std::vector<Target> targets_of(const model::Config& config) {
   std::vector<Target> targets;
-  const auto all = sources(config);
+  const auto all = sources(config.fully_trained());  // adapters' tensors are the last
   for (std::size_t t = 0; t < all.size(); ++t)
-    for (const auto& source : all[t]) targets.push_back({static_cast<int>(t), source});
+    for (std::size_t number = 0; number < all[t].size(); ++number)
+      targets.push_back({static_cast<int>(t), static_cast<int>(number), all[t][number]});
   return targets;
 }
 
@@ -71,20 +73,7 @@ std::string shard_name(std::size_t number, std::size_t count) {
   return name;
 }
 
-/// Where rows [first, last) of theirs are in ours, packed from 0 on.
-std::vector<plan::Box> boxes_of_rows(const Source& s, std::int64_t columns, std::int64_t first, std::int64_t last) {
-  std::vector<plan::Box> boxes;
-  for (std::int64_t block = 0; block < s.blocks; ++block) {
-    const auto theirs = s.their_first + block * s.their_stride;
-    const auto from = std::max(first, theirs), to = std::min(last, theirs + s.block_rows);
-    if (from >= to) continue;
-    const auto ours = s.our_first + block * s.our_stride + from - theirs;
-    boxes.push_back({.inner = (to - from) * columns, .global_offset = ours * columns, .local_offset = (from - first) * columns});
-  }
-  return boxes;
-}
-
-/// The same of a transposed tensor: its rows are our columns.
+/// Where rows of theirs, a transposed tensor, are in ours: they are our columns.
 std::vector<plan::Box> boxes_of_columns(const Source& s, std::int64_t columns, std::int64_t first, std::int64_t last) {
   std::vector<plan::Box> boxes;
   for (auto column = first; column < last; ++column)
@@ -100,7 +89,8 @@ std::vector<plan::Box> boxes_of_columns(const Source& s, std::int64_t columns, s
 class Exporter {
  public:
   Exporter(const fs::path& step, const ExportOptions& options)
-      : options_{options},
+      : step_{step},
+        options_{options},
         manifest_{checkpoint::read_manifest(step)},
         plan_{plan_of(step)},
         tensors_{model::tensors(plan_.model)},
@@ -119,11 +109,49 @@ class Exporter {
     return report_;
   }
 
+  /// The adapter alone, in PEFT's names.
+  ExportReport write_adapter(const fs::path& folder) {
+    const auto& lora = plan_.model.lora;
+    FLOTILLA_REQUIRE(lora.on(), ErrorKind::bad_input, step_.string(),
+                     ": was trained without LoRA and has no adapter; export it without --adapter");
+    std::vector<Declared> declared;
+    std::vector<std::string> modules;
+    for (const auto& [target, adapter] : adapters()) {
+      const std::string module = "base_model.model." + module_of(target->source);
+      declared.push_back({module + ".lora_A.weight", {adapter.rank, adapter.inputs}});
+      declared.push_back({module + ".lora_B.weight", {target->source.blocks * target->source.block_rows, adapter.rank}});
+      if (const auto name = target_of(target->source); std::ranges::find(modules, name) == modules.end()) modules.push_back(name);
+    }
+    safetensors::Writer writer{folder / "adapter_model.safetensors", declared, options_.precision};
+    bool transposed = false;
+    for (const auto& [target, adapter] : adapters()) {
+      writer.write(read_a(parameters_, adapter));
+      writer.write(read_b(parameters_, adapter, target->source, 0, target->source.blocks * target->source.block_rows));
+      transposed = transposed || target->source.transposed;
+    }
+    writer.close();
+    const auto base = std::ranges::find(manifest_.provenance, "weights", [](const auto& entry) { return entry.first; });
+    files::write_text(folder / "adapter_config.json",
+                      adapter_config(lora, modules, transposed, base == manifest_.provenance.end() ? "" : base->second));
+    files::write_text(folder / "README.md", model_card(manifest_, plan_, options_.precision));
+    for (const auto& tensor : declared) report_.size.count += tensor.elements() * element_size(options_.precision).count;
+    report_.files = 1;
+    report_.tensors = static_cast<int>(declared.size());
+    return report_;
+  }
+
  private:
   plan::Plan plan_of(const fs::path& step) const {
     const auto source = (step / "manifest.json").string() + ": /plan";
     FLOTILLA_REQUIRE(!manifest_.plan.empty(), ErrorKind::bad_input, source, ": this checkpoint does not say its model");
     return files::plan_from_json(manifest_.plan, source);
+  }
+
+  std::vector<std::pair<const Target*, Adapter>> adapters() const {
+    std::vector<std::pair<const Target*, Adapter>> all;
+    for (const Target& target : targets_)
+      if (const auto adapter = adapter_of(plan_.model, tensors_, target.tensor, target.number)) all.emplace_back(&target, *adapter);
+    return all;
   }
 
   void write_shard(const fs::path& path, const Shard& shard, std::map<std::string, std::string>& file_of) {
@@ -145,11 +173,13 @@ class Exporter {
     const auto columns = columns_of(tensors_[static_cast<std::size_t>(target.tensor)]);
     const auto rows = s.shape.front(), row_elements = Declared{s.name, s.shape}.elements() / rows;
     const auto each = std::max<std::int64_t>(1, most_elements / row_elements);
+    const auto adapter = adapter_of(plan_.model, tensors_, target.tensor, target.number);
     for (std::int64_t first = 0; first < rows; first += each) {
       const auto last = std::min(rows, first + each);
       const auto boxes = s.transposed ? boxes_of_columns(s, columns, first, last) : boxes_of_rows(s, columns, first, last);
       values_.resize(static_cast<std::size_t>((last - first) * row_elements));
       parameters_.read(target.tensor, boxes, values_);
+      if (adapter) merge(parameters_, *adapter, s, static_cast<float>(plan_.model.lora.scale()), first, last, values_);
       writer.write(values_);
     }
   }
@@ -166,6 +196,7 @@ class Exporter {
     files::write_text(folder / "README.md", model_card(manifest_, plan_, options_.precision));
   }
 
+  const fs::path step_;
   const ExportOptions options_;
   const checkpoint::Manifest manifest_;
   const plan::Plan plan_;
@@ -211,7 +242,7 @@ ExportReport export_hugging_face(const fs::path& step_directory, const fs::path&
   FLOTILLA_REQUIRE(!files::facts_of(name), ErrorKind::bad_input, name.string(), ": exists; an export overwrites nothing: write another name");
   Exporter exporter{step_directory, options};
   const UnfinishedFolder unfinished{name};
-  const auto report = exporter.write(unfinished.path());
+  const auto report = options.adapter ? exporter.write_adapter(unfinished.path()) : exporter.write(unfinished.path());
   unfinished.finish();
   return report;
 }

@@ -21,6 +21,7 @@ std::string model_card(const checkpoint::Manifest& manifest, const plan::Plan& p
                           ", exported from the checkpoint of step ", manifest.step, ".\n\n| | |\n|---|---|\n");
   card += row("family", plan.model.family);
   card += row("weights", to_string(precision));
+  if (const auto& lora = plan.model.lora; lora.on()) card += row("LoRA", text("rank ", lora.rank, ", alpha ", lora.alpha));
   card += row("steps", text(manifest.step, ", of which ", manifest.optimizer_steps, " updated the weights"));
   card += row("tokens", text(manifest.sequences * plan.length, " in sequences of ", plan.length));
   card += row("global batch", text(plan.global_batch, " sequences"));
