@@ -12,6 +12,7 @@
 #include "flotilla/base/philox.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/hugging_face.hpp"
+#include "flotilla/weights/adapter_parts.hpp"
 
 namespace flotilla::tests {
 namespace {
@@ -85,6 +86,26 @@ ReferenceNumbers reference_numbers(const std::string& name) {
   numbers.logits = reader.tensor("logits", {numbers.sequences, numbers.length, numbers.model.vocabulary});
   for (const auto& t : model::tensors(numbers.model)) numbers.gradients[t.name] = reader.tensor("gradient/" + t.name, t.shape);
   for (const auto& t : model::tensors(numbers.model)) numbers.updated[t.name] = reader.tensor("updated/" + t.name, t.shape);
+  reader.expect_end();
+  return numbers;
+}
+
+AdapterNumbers adapter_numbers(const std::string& name) {
+  AdapterNumbers numbers;
+  numbers.model = files::read_hugging_face_config(folder / (name + ".config.json"));
+  const auto parts = weights::adapter_parts(numbers.model.family);
+  numbers.model.lora = {3, 4.5, {model::linears.begin(), model::linears.end()}, parts.qkv, parts.up};
+  Reader reader{name + ".lora"};
+  const auto steps = reader.steps();
+  if (steps.size() != 1) throw std::runtime_error{name + ".lora.txt: expected one step"};
+  numbers.step = steps.front();
+  const auto tensors = model::tensors(numbers.model);
+  for (const auto& t : tensors)
+    if (model::is_adapter(t)) numbers.gradients[t.name] = reader.tensor("gradient/" + t.name, t.shape);
+  for (const auto& t : tensors)
+    if (const auto layer = t.name.substr(0, t.name.rfind('.'));
+        numbers.gradients.contains(layer + ".lora_A") && t.name == layer + ".weight")
+      numbers.merged[t.name] = reader.tensor("merged/" + t.name, t.shape);
   reader.expect_end();
   return numbers;
 }

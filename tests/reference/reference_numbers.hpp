@@ -31,6 +31,17 @@ ReferenceNumbers reference_numbers(const std::string& name);
 inline constexpr const char* reference_models[] = {"gpt2",       "opt",   "opt_post", "gpt_neo", "llama",
                                                    "llama_tied", "qwen3", "gpt_neox", "bloom"};
 
+/// What PEFT computed of LoRA adapters on a reference model.
+struct AdapterNumbers {
+  model::Config model;                                   ///< with its adapters
+  ReferenceStep step;                                    ///< loss, and the norm of the adapters' gradients
+  std::map<std::string, std::vector<double>> gradients;  ///< of the adapters
+  std::map<std::string, std::vector<double>> merged;     ///< the targets' weights, merged
+};
+/// One of `adapted_models`. Throws as reference_numbers does.
+AdapterNumbers adapter_numbers(const std::string& name);
+inline constexpr const char* adapted_models[] = {"gpt2", "opt", "llama"};
+
 /// A file of the folder of PyTorch's results: "gpt2.safetensors".
 std::filesystem::path reference_file(const std::string& name);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 
 #include "checkpoint/session.hpp"
 #include "flotilla/files/hugging_face.hpp"
@@ -12,6 +13,7 @@
 #include "flotilla/safetensors/folder.hpp"
 #include "flotilla/weights/carried.hpp"
 #include "flotilla/weights/load.hpp"
+#include "flotilla/weights/pretrained.hpp"
 #include "support/refusal.hpp"
 #include "weights/folder.hpp"
 
@@ -71,6 +73,116 @@ TEST_P(ExportedModel, HasTheTensorsThatWereImported) {
     EXPECT_GT(export_hugging_face(step, parts, {.shard_size = Bytes{20000}}).files, 1);
     expect_same_tensors(theirs_, parts);
   }
+}
+
+/// Elements of one of theirs.
+std::vector<float> values_of(const Folder& folder, const std::string& tensor) {
+  const auto found = folder.find(tensor);
+  EXPECT_TRUE(found) << tensor;
+  std::vector<float> values(found ? static_cast<std::size_t>(found.entry->elements()) : 0);
+  if (found) found.file->read(*found.entry, 0, 1, values);
+  return values;
+}
+
+double relative_difference(const std::vector<float>& a, const std::vector<double>& b) {
+  double apart = 0, norm = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    apart += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(apart / norm);
+}
+
+class ExportedAdapter : public checkpoint::Together, public ::testing::WithParamInterface<const char*> {
+ protected:
+  const tests::AdapterNumbers want_ = tests::adapter_numbers(GetParam());
+  const tests::ModelFolder theirs_{GetParam()};
+
+  /// A checkpoint of the numbers' weights and adapters, saved under a random layout.
+  fs::path saved() const {
+    std::mt19937 random{17};
+    const Holding holding{checkpoint::random_plan(random, want_.model, size()), world_.rank()};
+    const auto state = holding.state();
+    for (const auto& part : state.parts) {
+      const auto& tensor = (*state.tensors)[static_cast<std::size_t>(part.tensor)];
+      const auto whole = tests::reference_weights(tensor);
+      for (const auto& box : part.boxes_in(tensor))
+        for (std::int64_t o = 0; o < box.outer; ++o)
+          for (std::int64_t i = 0; i < box.inner; ++i)
+            part.parameters[static_cast<std::size_t>(box.local_offset + o * box.local_stride + i)] =
+                static_cast<float>(whole[static_cast<std::size_t>(box.global_offset + o * box.global_stride + i)]);
+    }
+    weights::load(world_, theirs_, want_.model, state, checkpoint::test_deadline);  // leaves the adapters as they are
+    checkpoint::Manifest manifest;
+    manifest.step = 1;
+    manifest.plan = files::plan_to_json(checkpoint::one_rank_plan(want_.model));
+    return checkpoint::save(world_, run_, state, manifest, {.deadline = checkpoint::test_deadline}).directory;
+  }
+};
+
+/// What is exported, read as weights of a model without adapters, is what PEFT merged.
+TEST_P(ExportedAdapter, IsMergedAsPeftMerges) {
+  const auto step = saved();
+  if (!root()) return;
+  const auto folder = run_ / "merged";
+  EXPECT_EQ(export_hugging_face(step, folder).files, 1);
+  const auto config = want_.model.fully_trained();
+  const Pretrained merged{folder, config};
+  const auto tensors = model::tensors(config);
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    std::vector<float> values(static_cast<std::size_t>(tensors[t].elements()));
+    merged.read(static_cast<int>(t), {{.inner = tensors[t].elements()}}, values);
+    const auto found = want_.merged.find(tensors[t].name);
+    EXPECT_LE(relative_difference(values, found == want_.merged.end() ? tests::reference_weights(tensors[t]) : found->second), 1e-7)
+        << tensors[t].name;
+  }
+}
+
+/// PEFT's names and extents; B A of every matrix is what the merged one has more.
+TEST_P(ExportedAdapter, AloneHasPeftsNames) {
+  const auto step = saved();
+  if (!root()) return;
+  const auto folder = run_ / "adapter", merged = run_ / "merged";
+  export_hugging_face(step, merged);
+  const auto report = export_hugging_face(step, folder, {.adapter = true});
+  EXPECT_EQ(report.files, 1);
+  const auto config = files::Json::read(folder / "adapter_config.json");
+  EXPECT_EQ(config.get_string("peft_type"), "LORA");
+  EXPECT_EQ(config.get_int("r"), 3);
+  EXPECT_EQ(config.get_double("lora_alpha"), 4.5);
+  EXPECT_EQ(config.get_bool("fan_in_fan_out"), want_.model.family == "gpt2");
+  fs::rename(folder / "adapter_model.safetensors", folder / "model.safetensors");  // the name that a folder of a model has
+  const Folder adapter = Folder::open(folder), before = Folder::open(theirs_), after = Folder::open(merged);
+  int matrices = 0;
+  for (const auto& entry : before.files().front().entries()) {
+    const std::string module = "base_model.model." + entry.name.substr(0, entry.name.rfind('.'));
+    if (!entry.name.ends_with(".weight") || !adapter.find(module + ".lora_A.weight")) continue;
+    ++matrices;
+    const auto a = values_of(adapter, module + ".lora_A.weight"), b = values_of(adapter, module + ".lora_B.weight");
+    const auto was = values_of(before, entry.name), is = values_of(after, entry.name);
+    const bool transposed = want_.model.family == "gpt2";
+    const std::size_t inputs = a.size() / 3, outputs = b.size() / 3;
+    EXPECT_EQ(entry.shape, (std::vector<std::int64_t>{static_cast<std::int64_t>(transposed ? inputs : outputs),
+                                                      static_cast<std::int64_t>(transposed ? outputs : inputs)}));
+    std::vector<double> sum(was.begin(), was.end());
+    for (std::size_t o = 0; o < outputs; ++o)
+      for (std::size_t i = 0; i < inputs; ++i)
+        for (std::size_t r = 0; r < 3; ++r)
+          sum[transposed ? i * outputs + o : o * inputs + i] += 1.5 * double{b[o * 3 + r]} * double{a[r * inputs + i]};
+    EXPECT_LE(relative_difference(is, sum), 1e-7) << entry.name;
+  }
+  EXPECT_EQ(report.tensors, 2 * matrices);
+  EXPECT_EQ(config.at("target_modules").items().size() * static_cast<std::size_t>(want_.model.blocks), static_cast<std::size_t>(matrices));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExportedAdapter, ::testing::ValuesIn(tests::adapted_models));
+
+TEST_P(ExportedModel, HasNoAdapterToExport) {
+  std::mt19937 random{5};
+  const auto step = saved(random, 1);
+  if (root())
+    tests::expect_contains(tests::refusal([&] { export_hugging_face(step, run_ / "adapter", {.adapter = true}); }),
+                           "was trained without LoRA");
 }
 
 TEST_P(ExportedModel, HasAConfigurationThatIsReadAsTheModel) {
