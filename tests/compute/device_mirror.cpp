@@ -16,14 +16,23 @@ constexpr Seconds limit{60};
 
 std::map<model::Operation, std::int64_t> counts;
 
+/// FLOTILLA_TEST_ATTENTION=cudnn: by cuDNN, where it may be.
+Setup on_device(Setup setup) {
+  setup.device.kind = DeviceKind::gpu;
+  const char* attention = std::getenv("FLOTILLA_TEST_ATTENTION");
+  if (attention && std::string{attention} == "cudnn") setup.device.attention = Attention::cudnn;
+  return setup;
+}
+
 class Mirror final : public Backend {
  public:
   Mirror(const Setup& setup, int sequences)
       : device_{gpu::Device::open(0)},
-        backend_{make_cuda_backend(setup, device_, kernel_image(device_.facts()))},
+        backend_{make_cuda_backend(on_device(setup), device_, kernel_image(device_.facts()))},
         host_{make_cpu_backend(setup)},
-        scratch_{device_.make_arena(cuda_scratch(setup, sequences))} {
+        scratch_{device_.make_arena(cuda_scratch(on_device(setup), sequences))} {
     backend_->set_scratch({scratch_.data().address, static_cast<std::size_t>(scratch_.size().count)});
+    backend_->prepare(sequences);
   }
 
   void run(const Task& task) override {

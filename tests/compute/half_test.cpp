@@ -108,6 +108,18 @@ TEST_P(Half, HeadsForTensorCores) {
   }
 }
 
+/// Without dropout of probabilities, which cuDNN's attention cannot share: heads side by side, shared keys, windows (compute_half_test_over_cudnn).
+TEST_P(Half, HeadsForCudnn) {
+  for (const std::string name : {"gpt2-tiny", "llama-tiny"}) {
+    Case c{.model = model::built_in(name)};
+    c.model.dropout = c.model.attention_dropout = 0;
+    c.model.windows = {20, 0};
+    c.length = 40;
+    c.microbatches = {2};
+    expect_close_to_fp32(c, GetParam(), roundings_on_tensor_cores);
+  }
+}
+
 TEST_P(Half, WindowOverBlocksOfQueries) {
   Case c{.model = uneven_llama(true)};
   c.model.windows = {20, 0};

@@ -18,8 +18,9 @@ constexpr int ranks = 2, steps = 6;
 constexpr double apart = 1e-4;
 
 Words job(std::int64_t last, const std::string& device) {
-  return {text("--training.steps=", last), "--training.warmup-steps=2", "--training.learning-rate=3e-4",
-          "--training.minimum-learning-rate=3e-4", "--model.dropout=0.1", "--device=" + device, "--plan=" + plan_file(2, 1, 1).string()};
+  return {text("--training.steps=", last),         "--training.warmup-steps=2", "--training.learning-rate=3e-4",
+          "--training.minimum-learning-rate=3e-4", "--model.dropout=0.1",       "--device=" + device,
+          "--plan=" + plan_file(2, 1, 1).string()};
 }
 
 /// Of a run on CPUs that nothing disturbs.
@@ -53,9 +54,7 @@ std::string segments(const std::string& name, const Words& devices) {
   return out;
 }
 
-TEST(OnGpus, ARunHasTheCurveOfOneOnCpus) {
-  EXPECT_NE(segments("gpu", {"gpu"}).find("cuBLASLt 13.1.0"), std::string::npos);
-}
+TEST(OnGpus, ARunHasTheCurveOfOneOnCpus) { EXPECT_NE(segments("gpu", {"gpu"}).find("cuBLASLt 13.1.0"), std::string::npos); }
 
 /// One GPU for two ranks: the second is left to the CPU.
 TEST(OnGpus, ACheckpointOfGpusAndCpusIsReadByCpus) { segments("mixed-cpu", {"auto", "cpu"}); }
@@ -64,7 +63,8 @@ TEST(OnGpus, ACheckpointOfCpusIsReadByGpus) { segments("cpu-gpu", {"cpu", "gpu"}
 /// Of a short file: the stand-in takes seconds for a thousand tokens.
 double evaluated(const fs::path& there, const Words& how) {
   static const auto file = write(folder() / "short.txt", random_text(8, 500));
-  const auto ended = run(mpirun(ranks) + Words{FLOTILLA_BINARY, "evaluate", there.string(), "--data=" + file.string(), "--format=json"} + how);
+  const auto ended =
+      run(mpirun(ranks) + Words{FLOTILLA_BINARY, "evaluate", there.string(), "--data=" + file.string(), "--format=json"} + how);
   EXPECT_EQ(ended.code, 0) << ended.err;
   return files::Json::parse(ended.out, "scores").at("files").items().at(0).at("loss").as_double();
 }
@@ -165,6 +165,29 @@ TEST(OnGpus, Tf32IsAChoice) {
   expect_curve(folder() / "no-tf32");
 }
 
+/// cuDNN's attention trains where it agrees with ours; one that does not is named in a line, and the run is that of our own kernels.
+TEST(OnGpus, AttentionIsByCudnnWhereItAgrees) {
+  const auto plan = folder() / "plan-bf16.json";
+  files::write_plan(plan, plan::even_plan(model::built_in("gpt2-tiny"), length, global_batch, Precision::bf16, 2, 1, 1, 2));
+  const auto train_by = [&](const std::string& attention, const Words& more) {
+    const std::string libraries = std::getenv("LD_LIBRARY_PATH");  // of the stand-ins; that for cuDNN has a folder of its own
+    const Words how{text("--training.steps=", steps), "--training.precision=bf16", "--device=gpu", "--device.attention=" + attention,
+                    "--plan=" + plan.string()};
+    const auto name = text("attention-", attention, more.empty() ? "" : "-wrong");
+    const auto ended =
+        run(train(folder() / name, ranks, how), Words{text("LD_LIBRARY_PATH=", libraries, "_cudnn:", libraries)} + more);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return std::pair{ended, losses(folder() / name)};
+  };
+  const auto ours = train_by("flotilla", {});
+  const auto cudnn = train_by("cudnn", {});
+  const auto wrong = train_by("cudnn", {"FLOTILLA_STANDIN_CUDNN=back-mask"});
+  EXPECT_NE(cudnn.first.out.find("cuBLASLt 13.1.0, cuDNN 9.19.0 on NVIDIA H100"), std::string::npos) << cudnn.first.out;
+  for (const auto& [step, loss] : ours.second) EXPECT_NEAR(cudnn.second.at(step), loss, 2e-3 * loss) << "step " << step;
+  EXPECT_NE(wrong.first.err.find("attention by our own kernels on GPU 0"), std::string::npos) << wrong.first.err;
+  EXPECT_EQ(wrong.second, ours.second);
+}
+
 struct Failure {
   std::string faults;
   int code;
@@ -189,7 +212,8 @@ void expect_failure(const Failure& failure, const std::string& device = "auto", 
   const auto command = with(train(there, ranks, job(steps, device)), "--probe.file=", profile.value_or(measured()).string());
   const auto ended = run(command, {failure.faults});
   EXPECT_EQ(ended.code, failure.code) << failure.faults << '\n' << ended.err;
-  for (const auto& part : failure.parts) EXPECT_NE(ended.err.find(part), std::string::npos) << part << " of " << failure.faults << '\n' << ended.err;
+  for (const auto& part : failure.parts)
+    EXPECT_NE(ended.err.find(part), std::string::npos) << part << " of " << failure.faults << '\n' << ended.err;
   const auto outcome = journal::read_outcome(there);
   if (failure.code != 69 || outcome) {
     ASSERT_TRUE(outcome) << failure.faults << '\n' << ended.err;
@@ -212,7 +236,8 @@ TEST(OnGpus, ADeviceThatFailsWhileItIsMeasuredEndsTheRunInGoodOrder) {
 }
 
 TEST(OnGpus, ADeviceThatIsLostEndsTheRunAtOnce) {
-  for (const int operation : {150, 1500}) expect_failure({text("FLOTILLA_STANDIN_FAULTS=lost@", operation, "=999"), 69, {"rank 0", "error 999"}});
+  for (const int operation : {150, 1500})
+    expect_failure({text("FLOTILLA_STANDIN_FAULTS=lost@", operation, "=999"), 69, {"rank 0", "error 999"}});
   expect_failure({"FLOTILLA_STANDIN_FAULTS=launch@100=719", 69, {"rank 0", "error 719"}});
 }
 

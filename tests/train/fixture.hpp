@@ -72,7 +72,11 @@ inline std::string test_device() {
 }
 inline compute::Device device_of(const comm::World& crew) {
   const bool on_gpu = test_device() == "gpu" || (test_device() == "mixed" && everybody().rank().value % 2 == 0);
-  return {on_gpu && &crew != &myself() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
+  compute::Device device{on_gpu && &crew != &myself() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
+  // FLOTILLA_TEST_ATTENTION=cudnn: by cuDNN, where it may be.
+  const char* attention = std::getenv("FLOTILLA_TEST_ATTENTION");
+  if (attention != nullptr && std::string{attention} == "cudnn") device.attention = compute::Attention::cudnn;
+  return device;
 }
 
 /// FLOTILLA_TEST_TRANSPORT: device-mpi: between GPUs, in place of NCCL.

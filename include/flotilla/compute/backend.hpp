@@ -21,11 +21,16 @@ struct DeviceFacts;
 namespace flotilla::compute {
 
 enum class DeviceKind : std::uint8_t { cpu, gpu };
+/// Whose attention GPUs run. cudnn: cuDNN's, where it agrees with ours on the device at hand; automatic: where it is moreover not slower
+/// and needs no memory beside the products' workspace; else, and with flotilla, our own kernel's.
+enum class Attention : std::uint8_t { flotilla, cudnn, automatic };
 /// What a rank computes on.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int ordinal = 0;    ///< of a GPU among those that this process sees
   bool tf32 = false;  ///< a GPU rounds fp32 operands of matrix products to TF32: 11 significant bits
+  Attention attention = Attention::flotilla;
+  bool deterministic = true;  ///< cuDNN's attention adds in order: equal operands give equal bits
 };
 
 /// What does not change during a run on this rank.
@@ -55,7 +60,7 @@ struct Task {
   std::int64_t step = 0;                                ///< counts in dropout's key
   std::int64_t first_sequence = 0;                      ///< of the step's global batch: dropout's index is global, so no plan changes it
   std::int64_t cached = 0;                              ///< tokens before, of every sequence: the cache holds their keys and values
-  float loss_scale = 1;                                 ///< d loss / d (sum of token losses): 1 / tokens in the global batch, scaled in fp16
+  float loss_scale = 1;  ///< d loss / d (sum of token losses): 1 / tokens in the global batch, scaled in fp16
 
   template <class T>
   T* operand(program::Role role) const {
@@ -90,8 +95,8 @@ class Backend {
   virtual void read_logits(const Task&, std::int64_t row, std::span<float> to) = 0;
   virtual void fill(std::span<std::byte>, unsigned char value) = 0;
   virtual void copy(std::byte* to, const std::byte* from, const RowCopy&) = 0;
-  /// One part, of which frozen slots are left alone. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
-  /// the parameters themselves).
+  /// One part, of which frozen slots are left alone. `decays` by slot. Reads gradients, updates parameters and moments, writes the
+  /// precision's copy to weights (which may be the parameters themselves).
   virtual void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
                      const float* gradients, float* moment1, float* moment2) = 0;
   /// *sum += sum of squares in fp64, in an order that does not depend on the thread count.
@@ -100,6 +105,9 @@ class Backend {
   virtual void convert(std::span<const float> from, std::byte* to) = 0;
   /// Bytes handed over as the library's scratchpad; lives in the arena.
   virtual void set_scratch(std::span<std::byte>) = 0;
+  /// Chooses whose attention runs for microbatches of this many sequences, and proves cuDNN's against ours; needs the scratchpad, waits for
+  /// the device, and says in one line of the log where cuDNN was to run and does not. Nothing on CPUs.
+  virtual void prepare(int /*sequences*/) {}
   /// "oneDNN 2.6.3 brgemm:avx512_core ..." – what runs underneath.
   virtual std::string description() const = 0;
 };

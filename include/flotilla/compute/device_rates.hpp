@@ -22,6 +22,10 @@ DeviceRates measure_rates(const gpu::Device&, bool tf32, Seconds budget);
 
 /// "cuBLASLt 13.1.0", which multiplies on this process's GPUs. Throws Error{unavailable} where there is none.
 std::string product_library();
+/// "cuDNN 9.19.0", or why there is none of 9.6 or later.
+std::string attention_library();
+/// Whether there is one.
+bool has_attention_library();
 
 /// Whether the device has units for TF32, which came with sm_80.
 constexpr bool multiplies_tf32(const gpu::DeviceFacts& device) { return device.major >= 8; }

@@ -4,12 +4,16 @@
 #include "flotilla/base/units.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/session/run_config.hpp"
 
 namespace flotilla::session {
 
 /// What this rank computes on. Ranks of a host share out its GPUs (probe::choose_gpu). `kind` gpu: all ranks are on GPUs, of which several
-/// may have the same; nothing: a rank for which none is left computes on CPUs. `tf32`: those GPUs that can multiply fp32 in TF32.
+/// may have the same; nothing: a rank for which none is left computes on CPUs. `how`: the same for every
+/// device, but that TF32 is for those GPUs that have it.
 /// Collective over the world. Throws comm::AgreedError{unavailable} where a rank must be on a GPU and can be on none.
-compute::Device choose_device(const comm::World&, std::optional<compute::DeviceKind> kind, bool tf32, Seconds deadline);
+compute::Device choose_device(const comm::World&, std::optional<compute::DeviceKind> kind, const compute::Device& how, Seconds deadline);
+/// How a run computes on any device.
+compute::Device how_to_compute(const RunConfig&);
 
 }  // namespace flotilla::session

@@ -52,6 +52,7 @@ struct RunConfig {
     std::int64_t evaluate_every = 0;  ///< steps; 0: off
     std::int64_t evaluate_sequences = 64;
     bool skip_non_finite = false;
+    bool deterministic = true;  ///< libraries add in order, where they have a faster or smaller way that does not
   } training;
   /// A part of the run's steps. What it does not say is as in `training`.
   struct Phase {
@@ -70,6 +71,7 @@ struct RunConfig {
     std::optional<compute::DeviceKind> kind;
     Bytes memory;       ///< 0: what the machine has / ranks on it
     bool tf32 = false;  ///< GPUs that can multiply fp32 in TF32
+    compute::Attention attention = compute::Attention::automatic;  ///< of GPUs
   } device;
   struct Checkpoint {
     std::int64_t every = 0;  ///< steps; 0: off

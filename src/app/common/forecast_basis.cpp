@@ -1,5 +1,7 @@
 #include "app/common/forecast_basis.hpp"
 
+#include <algorithm>
+
 #include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -19,6 +21,15 @@ options::Choice<std::string> runtimes() {
 
 }  // namespace
 
+options::Choice<compute::Attention> attentions() {
+  using compute::Attention;
+  static const std::vector<std::string> names{"auto", "cudnn", "flotilla"};
+  static const std::vector<Attention> values{Attention::automatic, Attention::cudnn, Attention::flotilla};
+  return {names,
+          [](const std::string& name) { return values.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())); },
+          [](const Attention& v) { return names.at(static_cast<std::size_t>(std::ranges::find(values, v) - values.begin())); }};
+}
+
 options::Choice<session::RunConfig::Comm::Reduction> reductions() {
   using Value = session::RunConfig::Comm::Reduction;
   return {{"ordered", "nccl"},
@@ -37,6 +48,10 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
   t.add(named("reduction"), &b.reduction,
         "all-reduces between GPUs by Flotilla: ordered: the same plan gives the same bits; nccl: NCCL's own, forecast as a ring or trees",
         reductions(), {.alias = "reduction"});
+  t.add(named("attention"), &b.attention, "attention of GPUs by Flotilla; cudnn: room for cuDNN's workspace is counted", attentions(),
+        {.alias = "attention"});
+  t.add(named("deterministic"), &b.deterministic, "cuDNN's attention adds gradients in a fixed order, at the price of memory",
+        {.alias = "deterministic"});
   t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h; in one zone: A100-40@us-west1-b=2.20USD/h",
         {.value = "TYPE[@ZONE]=USD/h", .alias = "price"});
   t.add(named("billing"), &b.prices.billing, "billing units of a device (Slurm TRES weights), such as A100-40=16units/h",
@@ -82,8 +97,10 @@ void require_one_price(const cluster::Profile& profile) {
 }
 
 ForecastSettings settings_of(const ForecastBasis& b) {
-  ForecastSettings settings{program::runtime_named(b.runtime), b.sailor_artifact};
+  ForecastSettings settings{.runtime = program::runtime_named(b.runtime), .sailor_artifact = b.sailor_artifact};
   settings.runtime.library_all_reduce = !settings.runtime.layers && b.reduction == session::RunConfig::Comm::Reduction::nccl;
+  settings.device.attention = b.attention;
+  settings.device.deterministic = b.deterministic;
   return settings;
 }
 

@@ -16,6 +16,8 @@ struct ForecastBasis {
   std::string runtime = "flotilla";
   bool sailor_artifact = false;  ///< --cost-model
   session::RunConfig::Comm::Reduction reduction = session::RunConfig::Comm::Reduction::ordered;
+  compute::Attention attention = compute::Attention::automatic;  ///< as device.attention of a job
+  bool deterministic = true;                                     ///< as training.deterministic
   Prices prices;
   LinkWords links;
 };
@@ -23,7 +25,11 @@ struct ForecastBasis {
 /// Of --comm.reduction (train), --reduction (plan, simulate).
 options::Choice<session::RunConfig::Comm::Reduction> reductions();
 
-/// --profiles, --runtime, --cost-model, --reduction, --price, --billing, --egress and --link, in the table's section of that name.
+/// Of --device.attention (train), --attention (plan, simulate).
+options::Choice<compute::Attention> attentions();
+
+/// --profiles, --runtime, --cost-model, --reduction, --attention, --deterministic, --price, --billing, --egress and --link, in the table's
+/// section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
 /// Once the table is read: who said the prices and links. Throws Error where the cost model knows no such.
 void note_origins(const options::Table&, const std::string& section, ForecastBasis&);

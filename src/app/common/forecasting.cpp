@@ -16,7 +16,7 @@ namespace flotilla::app {
 namespace {
 
 /// What our runtime hands to the matrix library on CPUs and measured GPUs: as the trainer asks for it, the largest of all ranks.
-void ask_for_scratch(const Subject& subject, program::Runtime& runtime) {
+void ask_for_scratch(const Subject& subject, const compute::Device& how, program::Runtime& runtime) {
   const auto& plan = subject.plan;
   for (const auto& device : subject.profile.devices) runtime.threads = std::max(runtime.threads, device.threads);
   std::set<std::tuple<bool, int, int>> asked;  // tensor degree and microbatch: the library takes a while to answer
@@ -27,7 +27,8 @@ void ask_for_scratch(const Subject& subject, program::Runtime& runtime) {
       if (type == nullptr) continue;
       const bool on_gpu = type->kind == cluster::DeviceKind::gpu;
       if ((on_gpu && !type->to_host.known()) || !asked.emplace(on_gpu, replica.tensor_parallel, sequences).second) continue;
-      const compute::Device device{on_gpu ? compute::DeviceKind::gpu : compute::DeviceKind::cpu};
+      compute::Device device = how;
+      device.kind = on_gpu ? compute::DeviceKind::gpu : compute::DeviceKind::cpu;
       for (int t = 0; t < replica.tensor_parallel; ++t) {
         const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
         const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares, device};
@@ -93,7 +94,7 @@ Forecasting::Forecasting(Subject subject, const ForecastSettings& settings) : su
     return;
   }
   program::Runtime runtime = settings.runtime;
-  if (!runtime.layers) ask_for_scratch(subject_, runtime);
+  if (!runtime.layers) ask_for_scratch(subject_, settings.device, runtime);
   forecaster_ =
       std::make_unique<simulate::ProgramForecaster>(subject_.profile, runtime, runtime_constant(most_on_a_host(subject_.profile.devices)));
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "app/common/binding.hpp"
+#include "flotilla/compute/backend.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "flotilla/simulate/report.hpp"
@@ -18,6 +19,7 @@ int most_on_a_host(const std::vector<cluster::Device>&);
 /// Whose forecast it is.
 struct ForecastSettings {
   program::Runtime runtime;
+  compute::Device device{};      ///< how GPUs compute: what of their libraries is counted
   bool sailor_artifact = false;  ///< the Sailor artifact's own formulas in place of the program simulator
 };
 

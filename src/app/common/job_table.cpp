@@ -169,6 +169,7 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.evaluate-sequences", &r.evaluate_sequences, "sequences per evaluation", {.minimum = 1});
   t.add("training.skip-non-finite", &r.skip_non_finite,
         "skip the optimizer step when the loss or gradients are NaN/Inf, instead of aborting");
+  t.add("training.deterministic", &r.deterministic, "cuDNN's attention adds gradients in a fixed order, at the price of memory");
 }
 
 void add_lora(Table& t, Job::LoraOptions& l) {
@@ -239,6 +240,10 @@ namespace {
 
 void add_running(Table& t, Job& job) {
   add_device_choice(t, job.device.kind, job.device.tf32);
+  t.add("device.attention", &job.device.attention,
+        "attention of GPUs; cudnn: cuDNN 9's, where it agrees with Flotilla's own on the device; auto: if it is not slower and needs no more "
+        "memory, too",
+        attentions());
   t.add("device.memory", &job.device.memory, "memory that one device may use",
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});
   t.section("checkpoint", "Checkpoints, in the run directory");

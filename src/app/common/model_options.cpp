@@ -22,7 +22,7 @@ void add_model(options::Table& t, ModelOptions& o) {
 
 inference::LoadOptions load_options(const comm::World& world, const ModelOptions& o) {
   auto load = o.load;
-  load.device = session::choose_device(world, o.device, o.tf32, load.deadline);
+  load.device = session::choose_device(world, o.device, {.tf32 = o.tf32}, load.deadline);
   return load;
 }
 

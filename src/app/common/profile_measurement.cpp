@@ -26,7 +26,7 @@ cluster::Profile measure_profile(const comm::World& world, const Job& job, const
   if (job.plan.microbatch > 0) request.sequences = {job.plan.microbatch};
   request.zone = comm::agree_on(
       world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, ranks_start_deadline);
-  request.device = session::choose_device(world, job.device.kind, job.device.tf32, job.comm.deadline);
+  request.device = session::choose_device(world, job.device.kind, session::how_to_compute(job), job.comm.deadline);
   request.progress = progress;
   return flotilla::probe::measure(world, request);
 }

@@ -3,6 +3,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/compression/input_stream.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/compute/device_rates.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/mpi/session.hpp"
@@ -45,7 +46,8 @@ std::vector<std::pair<std::string, std::string>> versions() {
           {"mpi", mpi::library_version()},        {"topology", topology::library_version()},
           {"ucx", ucx::library_version()},        {"store", store::library_version()},
           {"compute", compute_version()},         {"gpu", gpu_version()},
-          {"nccl", nccl::library_description()},  {"kernels", compute::kernels_description()},
+          {"nccl", nccl::library_description()},  {"cudnn", compute::attention_library()},
+          {"kernels", compute::kernels_description()},
           {"options", options::library_version()}, {"unicode", unicode::library_version()},
           {"sentencepiece", sentencepiece::library_version()}, {"compression", compression::library_version()}};
 }

@@ -88,11 +88,14 @@ GpuFacts gpu_facts(const gpu::DeviceFacts& device, int driver_version, const std
   return facts;
 }
 
-/// Ranks with the same GPU must have the same version; partitions with other GPUs may have another.
-void add_product_library(RankFacts& facts) {
+/// Ranks with the same GPU must have the same versions; partitions with other GPUs may have others.
+void add_libraries(RankFacts& facts) {
+  const auto add = [&](const std::pair<std::string, std::string>& entry) {
+    if (std::ranges::find(facts.software, entry) == facts.software.end()) facts.software.push_back(entry);
+  };
   for (auto& gpu : facts.gpus) try {
-      const std::pair entry{text("cuBLASLt of ", gpu.name), compute::product_library()};
-      if (std::ranges::find(facts.software, entry) == facts.software.end()) facts.software.push_back(entry);
+      add({text("cuBLASLt of ", gpu.name), compute::product_library()});
+      if (compute::has_attention_library()) add({text("cuDNN of ", gpu.name), compute::attention_library()});
     } catch (const Error& error) {
       if (gpu.no_kernels.empty()) gpu.no_kernels = error.what();
     }
@@ -104,7 +107,7 @@ void add_gpus(RankFacts& facts, const std::vector<topology::Gpu>& on_bus) {
     facts.why_no_gpu = found.why_none;
     if (found.driver_version > 0) facts.gpu_driver = gpu::driver_name(found);
     for (const auto& device : found.devices) facts.gpus.push_back(gpu_facts(device, found.driver_version, on_bus));
-    add_product_library(facts);
+    add_libraries(facts);
     if (facts.gpus.empty()) return;
     facts.why_no_nccl = nccl::presence().why_none;
     facts.why_no_device_mpi = mpi::why_no_device_memory();

@@ -66,7 +66,7 @@ Finding judge_versions(const std::vector<RankFacts>& ranks) {
   for (const auto& rank : ranks)
     for (const auto& [library, version] : rank.software)
       // What computes differs where CPUs and GPUs do: that is what planning is for.
-      if (library != "compute" && library != "gpu")
+      if (library != "compute" && library != "gpu" && library != "cudnn")
         seen[library][version].insert(rank.partition.empty() ? rank.host : text(rank.host, " (", rank.partition, ")"));
   for (const auto& [library, versions] : seen) {
     if (versions.size() < 2) continue;

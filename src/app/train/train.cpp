@@ -160,7 +160,7 @@ class Training {
   }
 
   void look_at_devices() {
-    place_.device = session::choose_device(world_, job_.device.kind, job_.device.tf32, deadline_);
+    place_.device = session::choose_device(world_, job_.device.kind, session::how_to_compute(job_), deadline_);
     const auto here = probe::discover(world_, probing(place_.phases.front().length));
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);

@@ -28,8 +28,12 @@ std::string without_threads(const std::string& description) {
   return std::regex_replace(description, threads, "");
 }
 
-/// "cuBLASLt 13.1.0, driver of CUDA 13.0 (580.65.06)".
-std::string gpu_software() { return text(compute::product_library(), ", driver of ", gpu::driver_name(gpu::presence())); }
+/// "cuBLASLt 13.1.0, cuDNN 9.19.0, driver of CUDA 13.0 (580.65.06)".
+std::string gpu_software(const ProbeRequest& request) {
+  const bool may_use_cudnn = request.device.attention != compute::Attention::flotilla && compute::has_attention_library();
+  return text(compute::product_library(), may_use_cudnn ? text(", ", compute::attention_library()) : "", ", driver of ",
+              gpu::driver_name(gpu::presence()));
+}
 
 /// "; NCCL 2.28.9".
 std::string collectives_software() { return nccl::presence().any() ? "; " + nccl::library_description() : std::string{}; }
@@ -38,9 +42,9 @@ bool on_gpu(const ProbeRequest& request) { return request.device.kind == compute
 
 std::string software_here(const ProbeRequest& request) {
   const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
-  return text(on_gpu(request) ? gpu_software() + collectives_software() : without_threads(compute::make_backend(setup)->description()),
-              "; ", up_to(mpi::library_version(), ','), "; ", ucx::library_version(), "; ", topology::library_version(), "; g++ ",
-              __VERSION__);
+  return text(
+      on_gpu(request) ? gpu_software(request) + collectives_software() : without_threads(compute::make_backend(setup)->description()), "; ",
+      up_to(mpi::library_version(), ','), "; ", ucx::library_version(), "; ", topology::library_version(), "; g++ ", __VERSION__);
 }
 
 RankFacts facts_here(const ProbeRequest& request) {

@@ -128,6 +128,7 @@ void FewBlocks::prepare() {
   beside_ = bench_->take(kept_in_all() + workspace_of_halves());
   if (c.scratch >= 0)
     backend().set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
+  backend().prepare(shape_.sequences);
   touch();
   for (const auto& part : c.parts) fill_part(part);
   fill_activations();
@@ -174,8 +175,7 @@ void FewBlocks::fill_tokens() {
   FLOTILLA_ASSERT(load != instructions.end(), "a program without tokens");
   std::vector<std::int32_t> ids(static_cast<std::size_t>(std::int64_t{shape_.sequences} * (length_ + 1)));
   const Philox random{20261120, 2};
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    ids[i] = static_cast<std::int32_t>(random(i)[0] % static_cast<unsigned>(model_.vocabulary));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(random(i)[0] % static_cast<unsigned>(model_.vocabulary));
   bench_->put(at(load->access(Role::tokens)->buffer), std::as_bytes(std::span{ids}));
 }
 

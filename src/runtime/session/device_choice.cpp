@@ -39,13 +39,25 @@ bool has_tf32(const comm::World& world, const gpu::DeviceFacts& device) {
 
 }  // namespace
 
-compute::Device choose_device(const comm::World& world, std::optional<DeviceKind> kind, bool tf32, Seconds deadline) {
+compute::Device choose_device(const comm::World& world, std::optional<DeviceKind> kind, const compute::Device& how, Seconds deadline) {
   const bool takes_part = comm::agree_on(
       world, "looking for GPUs", [&] { return may_use_gpus(world, kind); }, deadline);
   const auto choice = probe::choose_gpu(world, takes_part, deadline);
   if (!choice.ordinal || (choice.sharer > 0 && kind != DeviceKind::gpu)) return {};
   if (choice.sharer > 0) log::warning(world.name(world.rank()), " shares a GPU with ", choice.sharers - 1, " others");
-  return {DeviceKind::gpu, *choice.ordinal, tf32 && has_tf32(world, gpu::presence().devices.at(static_cast<std::size_t>(*choice.ordinal)))};
+  compute::Device device = how;
+  device.kind = DeviceKind::gpu;
+  device.ordinal = *choice.ordinal;
+  device.tf32 = how.tf32 && has_tf32(world, gpu::presence().devices.at(static_cast<std::size_t>(*choice.ordinal)));
+  return device;
+}
+
+compute::Device how_to_compute(const RunConfig& config) {
+  compute::Device how;
+  how.tf32 = config.device.tf32;
+  how.attention = config.device.attention;
+  how.deterministic = config.training.deterministic;
+  return how;
 }
 
 }  // namespace flotilla::session

@@ -1,5 +1,7 @@
 #include "execution.hpp"
 
+#include "flotilla/comm/agree.hpp"
+
 namespace flotilla::train {
 
 std::optional<gpu::Device> open_gpu(const compute::Device& device) {
@@ -19,6 +21,14 @@ void set_scratch(compute::Backend& backend, const Binding& binding) {
   if (scratch < 0) return;
   const Bytes size = binding.rank_class().buffers[static_cast<std::size_t>(scratch)].size;
   backend.set_scratch({binding.buffer(scratch), static_cast<std::size_t>(size.count)});
+}
+
+void prepare(compute::Backend& backend, const comm::World& world, const Binding& binding, Seconds deadline) {
+  const auto prepared = [&] {
+    backend.prepare(binding.rank_class().shape.sequences);
+    return true;
+  };
+  static_cast<void>(comm::agree_on(world, "proving the libraries of devices", prepared, deadline));
 }
 
 }  // namespace flotilla::train

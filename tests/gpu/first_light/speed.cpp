@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "cuda/library_attention.hpp"
 #include "cuda/products.hpp"
 #include "device.hpp"
 #include "flotilla/compute/device_rates.hpp"
@@ -95,8 +97,8 @@ class Report {
     const Seconds took = best_of(enqueue);
     const double by_bytes = work.bytes / std::max(rates_.memory.value, 1.0), by_flops = work.flops / std::max(rates_.bf16.value, 1.0);
     const double floor = std::max(by_bytes, by_flops);
-    std::printf("{\"kernel\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.9f, \"floor_seconds\": %.9f, \"share\": %.3f}\n", name.c_str(),
-                work.bytes, work.flops, took.value, floor, floor / std::max(took.value, 1e-12));
+    std::printf("{\"kernel\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.9f, \"floor_seconds\": %.9f, \"share\": %.3f}\n",
+                name.c_str(), work.bytes, work.flops, took.value, floor, floor / std::max(took.value, 1e-12));
   }
   /// A launch of a kernel of the build.
   template <class... Arguments>
@@ -131,9 +133,9 @@ void rows(Report& report) {
   const int blocks = std::min(most_row_blocks, s.rows());
   auto* const partials = a.raw<float>(std::int64_t{3} * blocks * s.width);
   report.kernel("rows_backward_bf16", {8.0 * static_cast<double>(n)},
-                {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{std::int64_t{3} * s.width * 4}}, sum, static_cast<Half*>(nullptr),
-                partials, Halves{x}, Halves{residual}, Halves{y}, Halves{bias}, Halves{nullptr}, Floats{stats}, s.rows(), s.width, 0, 0,
-                Dropout{}, place);
+                {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{std::int64_t{3} * s.width * 4}}, sum,
+                static_cast<Half*>(nullptr), partials, Halves{x}, Halves{residual}, Halves{y}, Halves{bias}, Halves{nullptr}, Floats{stats},
+                s.rows(), s.width, 0, 0, Dropout{}, place);
 }
 
 void elementwise(Report& report) {
@@ -168,9 +170,16 @@ void head(Report& report) {
   auto* const stats = a.raw<float>(3 * std::int64_t{rows});
   const HeadRows shape{s.vocabulary, 0, s.length, rows, 1, s.vocabulary};
   const gpu::LaunchShape grid{.blocks_x = rows, .threads = row_threads};
-  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, Halves{logits}, static_cast<const std::int32_t*>(tokens), shape);
+  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, Halves{logits}, static_cast<const std::int32_t*>(tokens),
+                shape);
   report.kernel("head_gradient_bf16", {4.0 * static_cast<double>(n)}, grid, logits, Floats{stats}, static_cast<const std::int32_t*>(tokens),
                 shape, 1e-4f);
+}
+
+AttentionShape attention_shape(const Sizes& s) {
+  const int size = s.width / s.heads, row = 3 * s.width;
+  const HeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
+  return {.places = places, .length = s.length, .scale = 0.125f, .key_row = row, .key_rows = s.length};
 }
 
 void attention(Report& report) {
@@ -180,26 +189,88 @@ void attention(Report& report) {
   Arrays a;
   auto *qkv = a.halves(rows * row), *out = a.halves(rows * s.width), *gradient = a.halves(rows * s.width), *back = a.raw<Half>(rows * row);
   auto *lse = a.raw<float>(rows * s.heads), *dots = a.raw<float>(rows * s.heads);
-  const HeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
-  const AttentionShape shape{places, s.length, 0, 0.125f, 0, 0, 0, row, s.length};
+  const AttentionShape shape = attention_shape(s);
   const auto grid = [&](int rows, int shared) {
     return gpu::LaunchShape{(s.length + rows - 1) / rows, s.heads, s.sequences, attention_threads, Bytes{shared}};
   };
   // Half of the scores are masked; two products forward, seven back.
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
   const auto run = [&](const std::string& kind, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward) {
-    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, shape,
-                  Dropout{});
+    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, shape, Dropout{});
     report.kernel(kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
                   Floats{lse}, shape, Dropout{});
-    report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse},
-                  shape, Dropout{});
+    report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient},
+                  Floats{lse}, shape, Dropout{});
   };
   run("attention", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)));
   if (target().device.facts().major >= 8)
     run("attention_mma", grid(attention_mma_rows, attention_mma_shared(size, true)),
         grid(attention_mma_rows, attention_mma_shared(size, false)));
 }
+
+/// cuDNN's attention, held against our kernels on this device as a trainer does it.
+class CudnnAttention {
+ public:
+  explicit CudnnAttention(const Sizes& s) : sizes_{s}, shape_{attention_shape(s)} {
+    try {
+      result_ = cudnn::library_version();
+      library_ = std::make_unique<LibraryAttention<Half>>(target().device, target().stream, true);
+      const std::int64_t workspace =
+          std::int64_t{4} * s.sequences * s.heads * s.length * s.length + (1 << 20);  // twice the gradients of scores
+      library_->set_workspace({a_.raw<std::byte>(workspace), static_cast<std::size_t>(workspace)});
+      const Bytes memory = LibraryAttention<Half>::proof_memory(shape_, s.sequences);
+      const std::span proof{a_.raw<std::byte>(memory.count), static_cast<std::size_t>(memory.count)};
+      const auto why = library_->prove(shape_, s.sequences, ours(), proof, false);
+      if (why.empty()) return;
+      result_ += ": " + why;
+    } catch (const Error& error) {
+      result_ = error.what();
+    }
+    library_.reset();
+  }
+
+  /// "cuDNN 9.19.0", and why it is not used.
+  const std::string& result() const { return result_; }
+  void measure(Report& report) {
+    if (!library_) return;
+    const Sizes& s = sizes_;
+    const std::int64_t rows = s.rows(), row = shape_.places.row;
+    const AttentionBatch<Half> batch{a_.halves(rows * row),     a_.halves(rows * s.width), a_.floats(rows * s.heads, 6, 7),
+                                     a_.halves(rows * s.width), a_.raw<Half>(rows * row),  a_.raw<float>(rows * s.heads)};
+    const double product = 2.0 * s.sequences * s.heads * s.length * s.length * shape_.places.size / 2,
+                 bytes = 2.0 * static_cast<double>(rows) * s.width;
+    report.add("cudnn_attention_forward_bf16", {4 * bytes, 2 * product}, [&] { library_->forward(shape_, s.sequences, batch); });
+    report.add("cudnn_attention_backward_bf16", {8 * bytes, 5 * product}, [&] { library_->backward(shape_, s.sequences, batch); });
+  }
+
+ private:
+  AttentionKernelRuns<Half> ours() {
+    const Sizes s = sizes_;
+    const AttentionShape shape = shape_;
+    const auto grid = [s, size = shape.places.size](bool forward) {
+      return gpu::LaunchShape{(s.length + attention_tile - 1) / attention_tile, s.heads, s.sequences, attention_threads,
+                              Bytes{attention_shared(size, 2, forward)}};
+    };
+    const auto launch = [](const std::string& name, const gpu::LaunchShape& g, auto... arguments) {
+      target().kernel(name, g.shared).launch(target().stream, g, arguments...);
+    };
+    return {[=](const AttentionBatch<Half>& b) {
+              launch("attention_forward_64_bf16", grid(true), b.output, b.log_sum_exp, b.qkv, b.qkv, shape, Dropout{});
+            },
+            [=](const AttentionBatch<Half>& b) {
+              launch("attention_queries_64_bf16", grid(false), b.qkv_gradient, b.dots, b.qkv, Halves{b.output}, b.output_gradient,
+                     Floats{b.log_sum_exp}, shape, Dropout{});
+              launch("attention_keys_64_bf16", grid(false), b.qkv_gradient, Floats{b.dots}, b.qkv, b.output_gradient, Floats{b.log_sum_exp},
+                     shape, Dropout{});
+            }};
+  }
+
+  Sizes sizes_;
+  AttentionShape shape_;
+  Arrays a_;
+  std::unique_ptr<LibraryAttention<Half>> library_;
+  std::string result_;
+};
 
 void products(Report& report) {
   const Sizes& s = report.sizes();
@@ -215,11 +286,19 @@ void products(Report& report) {
     const std::int64_t n = s.rows();
     Arrays a;
     auto *x = a.halves(n * p.in), *w = a.halves(p.out * p.in), *y = a.raw<Half>(n * p.out);
-    const ProductSpec spec{.m = n, .n = p.out, .k = p.in, .a_row = p.in, .a_column = 1, .b_row = 1, .b_column = p.in, .c_row = p.out,
+    const ProductSpec spec{.m = n,
+                           .n = p.out,
+                           .k = p.in,
+                           .a_row = p.in,
+                           .a_column = 1,
+                           .b_row = 1,
+                           .b_column = p.in,
+                           .c_row = p.out,
                            .precision = Precision::bf16};
     const double size = static_cast<double>(n), out = static_cast<double>(p.out), in = static_cast<double>(p.in);
-    report.add(p.name, {2 * (size * in + out * in + size * out), 2 * size * out * in},
-               [&] { library.run(spec, {x, w, nullptr, y}, target().stream); });
+    report.add(p.name, {2 * (size * in + out * in + size * out), 2 * size * out * in}, [&] {
+      library.run(spec, {x, w, nullptr, y}, target().stream);
+    });
   }
 }
 
@@ -227,14 +306,20 @@ void products(Report& report) {
 
 void measure_speed(bool tiny) {
   const DeviceRates rates = compute::measure_rates(target().device, false, Seconds{tiny ? 0.05 : 20.0});
-  std::printf("{\"kernel\": \"rates\", \"to_device\": %.4g, \"to_host\": %.4g, \"memory\": %.4g, \"fp32\": %.4g, \"bf16\": %.4g, \"library\": \"%s\"}\n",
-              rates.to_device.value, rates.to_host.value, rates.memory.value, rates.fp32.value, rates.bf16.value, rates.library.c_str());
   Report report{rates, tiny ? Sizes::tiny() : Sizes{}};
+  CudnnAttention cudnn{report.sizes()};
+  std::printf(
+      "{\"kernel\": \"rates\", \"to_device\": %.4g, \"to_host\": %.4g, \"memory\": %.4g, \"fp32\": %.4g, \"bf16\": %.4g, \"library\": "
+      "\"%s\", "
+      "\"attention\": \"%s\"}\n",
+      rates.to_device.value, rates.to_host.value, rates.memory.value, rates.fp32.value, rates.bf16.value, rates.library.c_str(),
+      cudnn.result().c_str());
   rows(report);
   elementwise(report);
   optimizer(report);
   head(report);
   attention(report);
+  cudnn.measure(report);
   if (rates.bf16.value > 0) products(report);
 }
 

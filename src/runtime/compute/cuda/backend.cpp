@@ -41,6 +41,7 @@ class CudaBackend final : public Backend {
   void add_squared_norm(std::span<const float>, double* sum) override;
   void convert(std::span<const float> from, std::byte* to) override;
   void set_scratch(std::span<std::byte> scratch) override { operations_.set_scratch(scratch); }
+  void prepare(int sequences) override { operations_.prepare(sequences); }
   std::string description() const override;
   gpu::Stream* stream() override { return &operations_.stream(); }
 
@@ -134,7 +135,9 @@ void CudaBackend<E>::read_logits(const Task& task, std::int64_t row, std::span<f
 template <class E>
 std::string CudaBackend<E>::description() const {
   const gpu::DeviceFacts& facts = device_.facts();
-  return text(operations_.products().version(), " on ", facts.name, " (sm_", facts.major, facts.minor, ')');
+  const std::string& attention = operations_.attention_library();
+  return text(operations_.products().version(), attention.empty() ? "" : ", ", attention, " on ", facts.name, " (sm_", facts.major,
+              facts.minor, ')');
 }
 
 }  // namespace

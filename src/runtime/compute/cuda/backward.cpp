@@ -151,13 +151,10 @@ void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
   E* output_gradient = f.take(f.n * attention_width_);
   float* dots = f.template take<float>(f.n * heads_);
   input_gradient(f, model::Linear::out, cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
-  const Dropout drop = dropout(f, DropSite::attention_probabilities);
-  const E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
-  const float* log_sum_exp = f.template saved<float>(f.block.log_sum_exp);
-  const AttentionShape shape = attention_shape(f);
-  const auto launch = [&](std::int64_t heads) { return attention_.launch(setup_.length, heads, f.task.sequences, false); };
-  (*attention_.queries)(stream_, launch(heads_), gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop);
-  (*attention_.keys)(stream_, launch(groups_), gradient, dots, qkv, output_gradient, log_sum_exp, shape, drop);
+  run_attention_backward(attention_shape(f), f.task.sequences,
+                         {f.saved(f.block.qkv), f.saved(f.block.attention_output), f.template saved<float>(f.block.log_sum_exp),
+                          output_gradient, gradient, dots},
+                         dropout(f, DropSite::attention_probabilities));
   if (setup_.model.rotates()) rotate(f, gradient, true);
   if (setup_.model.query_key_norms) norm_heads_backward(f, gradient);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cudnn_graph.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
@@ -19,7 +20,11 @@ constexpr int runs = 3;
 class Bench {
  public:
   Bench(const gpu::Device& device, Seconds budget)
-      : device_{device}, stream_{device.make_stream()}, start_{device.make_event(true)}, end_{device.make_event(true)}, enough_{budget / 40} {}
+      : device_{device},
+        stream_{device.make_stream()},
+        start_{device.make_event(true)},
+        end_{device.make_event(true)},
+        enough_{budget / 40} {}
 
   gpu::Stream& stream() { return stream_; }
 
@@ -92,7 +97,9 @@ void measure_copies(const gpu::Device& device, Bench& bench, DeviceRates& rates)
       const gpu::PinnedBuffer here = device.make_pinned(Bytes{size});
       std::ranges::fill(here.bytes(), std::byte{85});
       bench.stream().copy_to_device(there.data(), here.bytes());
-      return bench.time([&] { up ? bench.stream().copy_to_device(there.data(), here.bytes()) : bench.stream().copy_to_host(here.bytes(), there.data()); });
+      return bench.time([&] {
+        up ? bench.stream().copy_to_device(there.data(), here.bytes()) : bench.stream().copy_to_host(here.bytes(), there.data());
+      });
     };
   };
   rates.to_device = {bench.grow(smallest_copy, largest_copy, bytes_of, time_copy(true))};
@@ -137,7 +144,8 @@ FlopsPerSecond product_rate(const gpu::Device& device, Bench& bench, cuda::Produ
     if (!bench.fits(3 * n * n * element_size(precision).count)) return Seconds{};
     const gpu::Arena a = random_matrix(device, bench.stream(), precision, n), b = random_matrix(device, bench.stream(), precision, n),
                      c = device.make_arena(Bytes{n * n * element_size(precision).count});
-    const cuda::ProductSpec spec{.m = n, .n = n, .k = n, .a_row = n, .a_column = 1, .b_row = 1, .b_column = n, .c_row = n, .precision = precision};
+    const cuda::ProductSpec spec{
+        .m = n, .n = n, .k = n, .a_row = n, .a_column = 1, .b_row = 1, .b_column = n, .c_row = n, .precision = precision};
     const cuda::ProductOperands operands{a.data().address, b.data().address, nullptr, c.data().address};
     products.run(spec, operands, bench.stream());
     return bench.time([&] { products.run(spec, operands, bench.stream()); });
@@ -162,6 +170,9 @@ void measure_products(const gpu::Device& device, bool tf32, Bench& bench, Device
 }  // namespace
 
 std::string product_library() { return cuda::library_version(); }
+
+bool has_attention_library() { return cuda::cudnn::why_none().empty(); }
+std::string attention_library() { return has_attention_library() ? cuda::cudnn::library_version() : cuda::cudnn::why_none(); }
 
 DeviceRates measure_rates(const gpu::Device& device, bool tf32, Seconds budget) {
   DeviceRates rates;

@@ -66,8 +66,8 @@ void Operations<E>::attention_forward(const Frame& f) {
     kv = f.at(Role::cache);
     in_cache(f, shape);
   }
-  (*attention_.forward)(stream_, attention_.launch(setup_.length, heads_, f.task.sequences, true), output,
-                        f.template saved<float>(f.block.log_sum_exp), qkv, kv, shape, dropout(f, DropSite::attention_probabilities));
+  run_attention(shape, f.task.sequences, {.qkv = qkv, .output = output, .log_sum_exp = f.template saved<float>(f.block.log_sum_exp)}, kv,
+                dropout(f, DropSite::attention_probabilities));
   run_linear(f, model::Linear::out, cpu::linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
 }
 
@@ -221,22 +221,22 @@ void Operations<E>::head_loss(const Frame& f) {
                      head_rows(f));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                     \
-  template void Operations<E>::embedding_forward(const Frame&);     \
-  template void Operations<E>::embedding_end_forward(const Frame&); \
-  template const E* Operations<E>::attention_input(const Frame&);   \
-  template void Operations<E>::attention_forward(const Frame&);     \
-  template void Operations<E>::append_keys(const Frame&, const E*); \
+#define FLOTILLA_INSTANTIATE(E)                                               \
+  template void Operations<E>::embedding_forward(const Frame&);               \
+  template void Operations<E>::embedding_end_forward(const Frame&);           \
+  template const E* Operations<E>::attention_input(const Frame&);             \
+  template void Operations<E>::attention_forward(const Frame&);               \
+  template void Operations<E>::append_keys(const Frame&, const E*);           \
   template void Operations<E>::in_cache(const Frame&, AttentionShape&) const; \
-  template void Operations<E>::rotate(const Frame&, E*, bool);      \
-  template const E* Operations<E>::mlp_input(const Frame&);         \
-  template void Operations<E>::mlp_forward(const Frame&);           \
-  template void Operations<E>::activation(const Frame&);            \
-  template void Operations<E>::block_end_forward(const Frame&);     \
-  template void Operations<E>::block_again(const Frame&);           \
-  template const E* Operations<E>::head_rows_forward(const Frame&); \
-  template const E* Operations<E>::head_input(const Frame&) const;  \
-  template void Operations<E>::head_forward(const Frame&);          \
+  template void Operations<E>::rotate(const Frame&, E*, bool);                \
+  template const E* Operations<E>::mlp_input(const Frame&);                   \
+  template void Operations<E>::mlp_forward(const Frame&);                     \
+  template void Operations<E>::activation(const Frame&);                      \
+  template void Operations<E>::block_end_forward(const Frame&);               \
+  template void Operations<E>::block_again(const Frame&);                     \
+  template const E* Operations<E>::head_rows_forward(const Frame&);           \
+  template const E* Operations<E>::head_input(const Frame&) const;            \
+  template void Operations<E>::head_forward(const Frame&);                    \
   template void Operations<E>::head_loss(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -56,7 +56,8 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
   constexpr std::int64_t alignments = 64 * 32;
   const Bytes adapters = std::max(model::adapter_workspace(s.model, shape, Operation::attention_backward),
                                   model::adapter_workspace(s.model, shape, Operation::mlp_backward));
-  return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments} + adapters;
+  const Bytes workspace = std::max(product_workspace, cudnn_workspace(s, sequences));
+  return workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments} + adapters;
 }
 
 template <class E>
@@ -124,6 +125,7 @@ void Operations<E>::set_scratch(std::span<std::byte> scratch) {
   const auto workspace = static_cast<std::size_t>(product_workspace.count);
   FLOTILLA_REQUIRE(scratch.size() >= workspace, ErrorKind::internal, "a scratchpad of ", scratch.size(), " bytes is too small");
   products_.set_workspace(scratch.first(workspace));
+  all_scratch_ = scratch;
   scratch_ = scratch.subspan(workspace);
 }
 
@@ -255,6 +257,13 @@ void Operations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t wid
 
 template <class E>
 AttentionShape Operations<E>::attention_shape(const Frame& f) const {
+  AttentionShape s = attention_shape(cpu::attention_window(setup_, f.task.layer - 1));
+  s.first_sequence = static_cast<int>(f.task.first_sequence);
+  return s;
+}
+
+template <class E>
+AttentionShape Operations<E>::attention_shape(int window) const {
   const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const int heads = static_cast<int>(heads_), groups = static_cast<int>(groups_), row = static_cast<int>(qkv_width_);
   AttentionShape s;
@@ -262,10 +271,9 @@ AttentionShape Operations<E>::attention_shape(const Frame& f) const {
                  ? HeadPlaces{size, heads, groups, queries, row, (queries + 2) * size, queries * size, (queries + 2) * size, size}
                  : HeadPlaces{size, heads, groups, 1, row, size, heads * size, size, heads * size};
   s.length = setup_.length;
-  s.window = cpu::attention_window(setup_, f.task.layer - 1);
+  s.window = window;
   s.scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(size)) : 1.0f;
   s.slopes = setup_.model.alibi ? setup_.model.heads : 0;
-  s.first_sequence = static_cast<int>(f.task.first_sequence);
   s.first_head = static_cast<int>(model::share(setup_.model.groups(), setup_.tensor_parallel, setup_.tensor_index).first * queries);
   s.key_row = row;
   s.key_rows = setup_.length;

@@ -8,6 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "kernel_set.hpp"
+#include "library_attention.hpp"
 #include "products.hpp"
 
 namespace flotilla::compute::cuda {
@@ -15,6 +16,12 @@ namespace flotilla::compute::cuda {
 using cpu::Parameter;
 
 enum class DropSite : std::uint64_t { embedding, attention_probabilities, attention_output, feed_forward };
+
+/// Whether cuDNN may be asked for a setup's attention: 16-bit elements, heads of a multiple of 8, no slopes, no dropout of probabilities
+/// (its numbers are not ours), no cache.
+bool may_use_cudnn(const Setup&);
+/// Bytes of cuDNN's workspace for microbatches of up to `sequences`, for Attention::cudnn: a closed form that needs no device and no cuDNN.
+Bytes cudnn_workspace(const Setup&, int sequences);
 
 /// Bytes of temporaries of any operation, for microbatches of up to `sequences`: what set_scratch needs.
 Bytes scratch_bytes(const Setup&, int sequences);
@@ -28,6 +35,10 @@ class Operations {
 
   void run(const Task&);
   void set_scratch(std::span<std::byte>);
+  /// As Backend::prepare.
+  void prepare(int sequences);
+  /// "cuDNN 9.19.0"; empty where attention is all ours.
+  const std::string& attention_library() const { return attention_library_; }
   gpu::Stream& stream() { return stream_; }
   const KernelSet<E>& kernels() const { return kernels_; }
   const Products& products() const { return products_; }
@@ -82,6 +93,10 @@ class Operations {
   void embedding_end_forward(const Frame&);
   const E* attention_input(const Frame&);
   void attention_forward(const Frame&);
+  void run_attention(const AttentionShape&, int sequences, const AttentionBatch<E>&, const E* keys_and_values, const Dropout&);
+  void run_attention_backward(const AttentionShape&, int sequences, const AttentionBatch<E>&, const Dropout&);
+  void run_own_attention(const AttentionShape&, int sequences, const AttentionBatch<E>&, const E* keys_and_values, const Dropout&);
+  void run_own_attention_backward(const AttentionShape&, int sequences, const AttentionBatch<E>&, const Dropout&);
   void append_keys(const Frame&, const E* qkv);
   void in_cache(const Frame&, AttentionShape&) const;
   const E* mlp_input(const Frame&);
@@ -167,8 +182,10 @@ class Operations {
   void copy_rows(const Frame& f, const E* from, E* to, std::int64_t width) { copy(f, from, to, f.rows * width); }
   Dropout dropout(const Frame&, DropSite) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
+  AttentionShape attention_shape(int window) const;
   AttentionShape attention_shape(const Frame&) const;
   HeadBands head_bands() const;
+  std::string prove_attention(int sequences);
   HeadRows head_rows(const Frame&) const;
   std::int64_t head_pitch(const Frame&) const;
   void multiply(const ProductSpec& spec, const ProductOperands& operands) { products_.run(spec, operands, stream_); }
@@ -193,7 +210,9 @@ class Operations {
   std::array<Widths, model::linears.size()> widths_;
   std::array<std::optional<model::AdapterShape>, model::linears.size()> adapters_;
   float adapter_scale_ = 1;
-  std::span<std::byte> scratch_;
+  std::span<std::byte> all_scratch_, scratch_;
+  std::unique_ptr<LibraryAttention<E>> library_;
+  std::string attention_library_;
 };
 
 }  // namespace flotilla::compute::cuda
