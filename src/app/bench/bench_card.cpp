@@ -87,7 +87,7 @@ class CardTraining {
   /// As `flotilla train` does.
   void look_at_devices() {
     place_.schedule = session::run_schedule(job_, std::nullopt);
-    place_.device = session::choose_device(node_, job_.device.kind, job_.device.tf32, job_.comm.deadline);
+    place_.device = session::choose_device(node_, job_.device.kind, session::how_to_compute(job_), job_.comm.deadline);
     const auto here = probe::discover(node_, probing());
     place_.threads = here.devices[node_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
