@@ -12,8 +12,9 @@ namespace {
 
 using published::Comparison;
 
-
-std::string file_with(const std::string& run) { return R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" + run + "]}"; }
+std::string file_with(const std::string& run) {
+  return R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" + run + "]}";
+}
 
 /// 24 blocks on two nodes of four V100, 2 x 2 x 2.
 const std::string whole_run = R"({"id": "one", "hardware": {"device_type": "V100-SXM2-32", "devices": 8, "devices_per_node": 4,
@@ -179,6 +180,47 @@ TEST_F(PublishedRuns, ThatMustRepeatTakeLargerWorkspaces) {
 TEST_F(PublishedRuns, StateVirtualStagesByTheirLayersToo) {
   const auto run = changed("\"zero\": 1", "\"zero\": 1, \"layers_per_virtual_stage\": 3");
   EXPECT_EQ(run.parallel.chunks, 4) << "24 blocks on 2 devices";
+}
+
+/// Experts: weights of all of them, work of those that a token goes through, and their exchange, which is slower between nodes.
+TEST_F(PublishedRuns, WithExpertsKeepAllOfThemAndComputeSome) {
+  const auto forecast = [&](int experts, int per_token, int group, int per_node = 8) {
+    published::Run run = changed("V100-SXM2-32", "H100-SXM5-80");
+    run.runtime = "megatron-core";
+    run.precision = "bf16";
+    run.hardware.per_node = per_node;
+    run.model.hidden = 4096;
+    run.model.feed_forward = 16384;
+    run.parallel.pipeline = run.parallel.tensor = 1;
+    run.parallel.data = 8;
+    run.parallel.recompute = "none";
+    run.model.experts = experts;
+    run.model.experts_per_token = per_token;
+    run.parallel.experts = group;
+    run.microbatch = 32;  // products take longer than the host needs to start the kernels of eight experts
+    run.global_batch = 1024;
+    const Comparison c = published::compare(run, catalogue_);
+    EXPECT_TRUE(c.is_forecast()) << c.reason;
+    return c;
+  };
+  const auto dense = forecast(0, 1, 1), one = forecast(8, 1, 1), two = forecast(8, 2, 1), spread = forecast(8, 2, 8),
+             apart = forecast(8, 2, 8, 1);
+  const auto gigabytes = [](const Comparison& c) { return static_cast<double>(c.memory->count) / 1e9; };
+  // 24 blocks, 7 experts more, of 2 x 4096 x 16384 each: 6 bytes of weight and gradient, and an eighth of 12.
+  const double more = 24.0 * 7 * 2 * 4096 * 16384;
+  EXPECT_GT(gigabytes(one) - gigabytes(dense), more * 6e-9);
+  EXPECT_LT(gigabytes(spread), gigabytes(two) - 6e-9 * more * 0.9) << "eight replicas hold the experts once";
+  EXPECT_GT(two.forecast.value, one.forecast.value * 1.2);
+  EXPECT_LT(two.forecast.value, one.forecast.value * 3);
+  EXPECT_GT(apart.forecast.value, spread.forecast.value * 1.05) << "between nodes";
+}
+
+TEST_F(PublishedRuns, WithExpertsTellWhenTheirGroupDoesNotDivideThem) {
+  published::Run run = changed("\"heads\": 16", "\"heads\": 16, \"experts\": 6, \"top_k\": 2");
+  run.runtime = "megatron-core";
+  EXPECT_EQ(run.model.experts_per_token, 2);
+  run.parallel.experts = 4;
+  EXPECT_EQ(reason(run), "experts that do not divide by their group of replicas");
 }
 
 Comparison measured(const std::string& plan, double forecast, double seconds, double bar) {

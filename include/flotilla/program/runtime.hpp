@@ -38,6 +38,16 @@ struct NarrowProducts {
   bool operator==(const NarrowProducts&) const = default;
 };
 
+/// Feed-forward layers of every block as a mixture of experts (Shazeer et al. 2017): a router sends each token through some of them.
+/// Forecast, never executed by us. Tokens are dealt evenly.
+struct Experts {
+  int count = 0;      ///< of a block
+  int per_token = 1;  ///< that a token goes through
+  int group = 1;      ///< replicas in a row that hold every expert once, each as many of them: expert parallelism
+  int local() const { return (count + group - 1) / group; }  ///< on one device, each by its tensor-parallel part
+  bool operator==(const Experts&) const = default;
+};
+
 /// What is known of a runtime that is not ours: what it keeps in memory and when it waits. Its program is made of whole layers; what
 /// happens inside them is not taken apart. docs/runtimes.md tells meaning and origin of every figure.
 struct LayerRuntime {
@@ -59,8 +69,12 @@ struct LayerRuntime {
   Bytes tensor_group;        ///< in addition where a tensor-parallel group exists
   Bytes neighbour;           ///< in addition for each neighbouring stage
 
-  /// Of iteration times forecast by this description, beside what the profile's times add: nine in ten are closer.
+  /// Of iteration times forecast by this description, beside what the profile's times add: nine in ten are closer
+  /// (docs/measurements/error-bars.md, as the two below).
   double relative_error = 0, relative_error_half = 0;
+  /// Of a device's peak memory: 99 in 100 devices take no more than this share beyond the forecast.
+  double memory_error = 0, memory_error_half = 0;
+  double host_error = 0;  ///< of passes that wait for the host, whose cores, drivers and framework's version are not known
 
   bool blocking = false;          ///< transfers hold the compute queue at both ends
   bool scattered = false;         ///< every member of a tensor-parallel group sends its part; else one whole message over one link
@@ -77,10 +91,12 @@ struct LayerRuntime {
   int shard_group = 0;                             ///< replicas in a row that keep the shards once; 0: all of a stage
   bool overlaps = false;                           ///< gradient sums run beside backward passes, gathers of weights beside forward passes
   bool overlaps_tensor = false;                    ///< with sequence parallelism, collectives of a layer run beside its products
+  double tensor_visible = 0;                       ///< of what products hide that way, the share that shows: both want the memory
   int context = 1;                                 ///< replicas in a row that hold parts of the same sequences: context parallelism
   Seconds step_host;                               ///< of the host in a step, beside the passes
   LayerKernels kernels_fp32, kernels_half;
   std::optional<NarrowProducts> narrow;
+  std::optional<Experts> experts;
   Seconds profiler_host;  ///< that a profiler adds to a pass through a layer which waits for the host (one node)
 
   const LayerKernels& kernels(Precision p) const { return p == Precision::fp32 ? kernels_fp32 : kernels_half; }

@@ -27,7 +27,8 @@ struct Transformer {
   std::string family;
   int blocks = 0, hidden = 0, heads = 0;
   int key_value_heads = 0, feed_forward = 0, vocabulary = 0, positions = 0;  ///< 0: not stated
-  int experts = 0;                                                           ///< 0: none
+  int experts = 0;                                                           ///< of a block; 0: none
+  int experts_per_token = 1;
   std::optional<bool> tied_head, bias, rotary;
 };
 
@@ -36,6 +37,7 @@ enum class Sharding { none, optimizer, gradients, parameters };
 
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1, context = 1, chunks = 1;
+  int experts = 1;  ///< replicas that hold every expert once: expert parallelism
   bool sequence_parallel = false;
   Sharding sharding = Sharding::none;
   int shard_group = 0;  ///< replicas that keep the shards once; 0: all of a stage

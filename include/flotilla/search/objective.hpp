@@ -38,6 +38,9 @@ struct Limits {
 struct Objective {
   Goal goal = Goal::throughput;
   Limits limits;
+  /// Above 0 and below 1: the plan is wanted whose value is least at the upper end of the interval that holds the iteration with this
+  /// probability, and which fits the memory with 99 %. 0: the least forecast.
+  double confidence = 0;
   bool operator==(const Objective&) const = default;
 };
 

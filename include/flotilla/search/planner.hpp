@@ -45,6 +45,8 @@ struct RankedPlan {
   Bytes moved{};              ///< with PlanRequest::previous: that devices of the new plan do not hold yet
   std::string reason;         ///< of an alternative: why it lost, "3.1 % slower: ..."
   bool within_error = false;  ///< of an alternative: the difference to the best is within the forecasts' errors
+  double relative_error = 0;  ///< simulate::Forecast::relative_error; 0 by closed formulas
+  bool fits = true;           ///< an alternative that lacks memory says what more of it would bring
 };
 
 /// The plan that came nearest to fitting the memory.

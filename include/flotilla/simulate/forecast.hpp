@@ -60,7 +60,7 @@ struct HostMemoryForecast {
 struct MemoryForecast {
   std::array<Bytes, program::category_count> categories{};  ///< they sum to the arena
   Bytes arena;                                              ///< exact
-  Bytes runtime_constant;                                   ///< stated bound of the rest of the process; of a measured GPU, what libraries hold of it
+  Bytes runtime_constant;  ///< stated bound of the rest of the process; of a measured GPU, what libraries hold of it
   HostMemoryForecast on_host{};
   Bytes peak() const { return arena + runtime_constant; }
   bool operator==(const MemoryForecast&) const = default;
@@ -112,7 +112,8 @@ using TransportUses = std::array<TransportUse, cluster::transport_count>;
 
 struct Forecast {
   Seconds iteration;            ///< from the first instruction to the end of the last one on any rank
-  double relative_error = 0;    ///< error bar: iteration * (1 +- relative_error)
+  double relative_error = 0;    ///< error bar: nine in ten iterations are within iteration * (1 +- relative_error)
+  double memory_error = 0;      ///< 99 in 100 devices take at most peak * (1 + memory_error); 0: the peak is exact or a bound itself
   double estimated_share = 0;   ///< of the busy time that was not measured but estimated by a roofline, 0 ... 1
   Breakdown breakdown;          ///< mean over the ranks that work
   Expense expense;              ///< of one iteration

@@ -61,8 +61,8 @@ struct Report {
   std::string runtime = "flotilla", cost_model = "program";
   int length = 0, global_batch = 0, devices = 0;
   Seconds iteration;
-  double relative_error = 0, estimated_share = 0;
-  std::optional<double> share_of_peak;  ///< the model's FLOPs over (iteration x sum of the devices' peaks)
+  double relative_error = 0, memory_error = 0, estimated_share = 0;  ///< as Forecast says
+  std::optional<double> share_of_peak;                               ///< the model's FLOPs over (iteration x sum of the devices' peaks)
   Breakdown breakdown;
   Expense expense;
   TransportUses transports{};

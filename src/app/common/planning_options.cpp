@@ -64,6 +64,9 @@ void add_objective(Table& t, PlanningOptions& o) {
   t.add("objective.maximise", &o.maximise, "quantity to maximise", goals({"throughput"}), {.unset = "throughput"});
   t.add("objective.minimise", &o.minimise, "quantity per iteration to minimise", goals({"cost", "billing", "energy"}),
         {.unset = "nothing"});
+  t.add("objective.confidence", &o.confidence,
+        "choose by the upper end of the interval that holds the iteration with this probability, among plans that fit with 99 %",
+        {.below = 1, .unset = "choose by the forecast", .example = "90%"});
   t.section("limit", "Constraints on the plan");
   t.add("limit.iteration-cost", &o.limit.iteration_cost, "maximum cost of an iteration, devices and egress",
         {.above = 0, .unset = "none", .example = "1.2usd"});
@@ -189,6 +192,7 @@ search::Objective objective_of(const PlanningOptions& o) {
            text("conflicts with ", maximise.name, " ", maximise.value,
                 "; keep one, and bound the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
   search::Objective objective;
+  objective.confidence = o.confidence.value;
   objective.goal = minimise.origin > maximise.origin ? *o.minimise : search::Goal::throughput;
   const auto value = [](const std::optional<UsDollars>& usd) { return usd ? std::optional{usd->value} : std::nullopt; };
   objective.limits = {value(o.limit.iteration_cost), value(o.limit.hourly_cost), o.limit.iterations_per_second,

@@ -30,6 +30,7 @@ struct PlanningOptions {
   std::string certificate;  ///< file for the proof of the bound; empty: none
   Job::Plan fixed;          ///< as in a training's job, but for its file and replan
   std::optional<search::Goal> maximise, minimise;
+  Share confidence;  ///< search::Objective::confidence
   struct Limits {
     std::optional<UsDollars> iteration_cost, hourly_cost;
     std::optional<double> iterations_per_second;

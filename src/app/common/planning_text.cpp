@@ -41,6 +41,7 @@ std::string objective_in_words(const search::Objective& objective) {
   if (limits.usd_per_hour) within.push_back(text("at most ", dollars(*limits.usd_per_hour), " an hour of the devices"));
   if (limits.iterations_per_second) within.push_back(text("at least ", *limits.iterations_per_second, " iterations/s"));
   if (limits.devices) within.push_back(text("at most ", *limits.devices, *limits.devices == 1 ? " device" : " devices"));
+  if (objective.confidence > 0) within.push_back(text("by its upper end (", percent(objective.confidence), "), memory with 99 %"));
   return goal_in_words(objective.goal) + (within.empty() ? "" : "; " + joined(within));
 }
 
@@ -163,7 +164,9 @@ Lines finding(const files::Planning& planning) {
 
 }  // namespace
 
-Lines question_lines(const files::Planning& planning) { return question(planning, planning.answer.best ? &planning.answer.best->plan : nullptr); }
+Lines question_lines(const files::Planning& planning) {
+  return question(planning, planning.answer.best ? &planning.answer.best->plan : nullptr);
+}
 
 Lines answer_lines(const files::Planning& planning) {
   Lines lines = forecast_lines(*planning.forecast);
@@ -181,8 +184,8 @@ std::string planning_text(const files::Planning& planning, const Style& style, i
   }
   const auto& plan = answer.best->plan;
   const std::string boxes = style.unicode ? plan_boxes(plan, table_width) : "";
-  return key_values_within(question(planning, &plan), width) + "\n" + boxes + (boxes.empty() ? "" : "\n") + stage_table(plan, style) + "\n" +
-         key_values_within(answer_lines(planning), width) + planning_tables(planning, style, width);
+  return key_values_within(question(planning, &plan), width) + "\n" + boxes + (boxes.empty() ? "" : "\n") + stage_table(plan, style) +
+         "\n" + key_values_within(answer_lines(planning), width) + planning_tables(planning, style, width);
 }
 
 }  // namespace flotilla::app

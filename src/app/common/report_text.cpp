@@ -89,12 +89,17 @@ std::string memory_table(const Report& report, const std::vector<ReportLine>& li
   return table.print(style);
 }
 
+/// By a described runtime, whose error bars come from published runs.
+bool is_described(const Report& report) { return report.runtime != "flotilla" && report.cost_model == "program"; }
+
 std::string memory_line(const Report& report) {
   const auto& row = *report.fullest();
   const Bytes peak = row.memory.peak();
   std::string line = text(peak, row.limit ? text(" of ", *row.limit) : "", " on the fullest device (stage ", stages_in_words(row.stages),
                           ", ", place_in_words(row.device_type, row.zone), ")");
   if (row.limit && peak <= *row.limit) line += text("; ", *row.limit - peak, " to spare");
+  if (report.memory_error > 0)
+    line += text("; 99 %: at most ", Bytes{static_cast<std::int64_t>((1 + report.memory_error) * static_cast<double>(peak.count))});
   return line;
 }
 
@@ -114,7 +119,8 @@ std::string cost_line(const Report& report) {
 }
 
 std::string iteration_line(const Report& report) {
-  std::string line = text(report.iteration, " +- ", percent(report.relative_error), " (", report.low(), " to ", report.high(), ")");
+  std::string line = text(report.iteration, " +- ", percent(report.relative_error), is_described(report) ? " (90 %: " : " (", report.low(),
+                          " to ", report.high(), ")");
   if (report.estimated_share >= 0.005) line += text("; ", percent(report.estimated_share), " of the work estimated, not measured");
   return line;
 }

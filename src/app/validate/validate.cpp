@@ -5,6 +5,7 @@
 #include "app/common/job_table.hpp"
 #include "app/validate/validation.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/cluster/relatives.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/published_runs.hpp"
@@ -18,8 +19,8 @@ std::vector<published::Run> read_runs(const std::string& path) {
   return facts && facts->type == files::FileType::folder ? files::read_published_folder(path) : files::read_published_runs(path);
 }
 
-Validation validate_all(const std::vector<published::Run>& runs) {
-  const auto catalogue = files::built_in_catalogue();
+Validation validate_all(const std::vector<published::Run>& runs, bool as_new) {
+  const auto catalogue = as_new ? cluster::as_new(files::built_in_catalogue()) : files::built_in_catalogue();
   std::vector<published::Comparison> comparisons;
   comparisons.reserve(runs.size());
   for (const auto& run : runs) comparisons.push_back(published::compare(run, catalogue));
@@ -32,6 +33,7 @@ options::Table validate_table(ValidateOptions& o) {
   options::Table t;
   t.section("validate", "What is shown");
   t.add("validate.runs", &o.runs, "every run beside its forecast, too", {.alias = "runs"});
+  t.add("validate.as-new", &o.as_new, "each device type as if it had just come out: of its figures only its vendor's", {.alias = "as-new"});
   t.add("validate.page", &o.page, "write a page with a picture: forecast against measured time",
         {.value = "FILE", .unset = "none", .alias = "html"});
   add_output(t, o.output);
@@ -51,7 +53,7 @@ int validate(std::span<const std::string> arguments) {
   table.read_environment(options::environment());
   FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected a file of published runs, or a folder of them, got ", operands.size());
   log::set_level(o.output.log_level);
-  const Validation validation = validate_all(read_runs(operands[0]));
+  const Validation validation = validate_all(read_runs(operands[0]), o.as_new);
   if (!o.page.empty()) files::write_text(o.page, validation_page(validation));
   write_output(o.output, o.output.json ? validation_json(validation) : validation_text(validation, o.runs));
   return static_cast<int>(ExitCode::done);

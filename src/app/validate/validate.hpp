@@ -10,8 +10,9 @@ namespace flotilla::app {
 /// Options of `flotilla validate`.
 struct ValidateOptions {
   Job::Output output;
-  bool runs = false;  ///< a line for every run, too
-  std::string page;   ///< HTML file; empty: none
+  bool runs = false;    ///< a line for every run, too
+  bool as_new = false;  ///< devices take all figures but their vendors' from a relative
+  std::string page;     ///< HTML file; empty: none
 };
 options::Table validate_table(ValidateOptions&);
 BoundTable validate_options();

@@ -7,9 +7,7 @@ namespace {
 
 using files::JsonLine;
 
-void add(JsonLine& line, std::string_view key, const std::optional<double>& value) {
-  value ? line.add(key, *value) : line.add_null(key);
-}
+void add(JsonLine& line, std::string_view key, const std::optional<double>& value) { value ? line.add(key, *value) : line.add_null(key); }
 
 JsonLine object_of(const published::Statistics& s) {
   JsonLine line;
@@ -21,6 +19,7 @@ JsonLine object_of(const published::Statistics& s) {
   add(line, "memory_error_mean", s.memory_error_mean);
   add(line, "memory_bias", s.memory_bias);
   add(line, "coverage", s.coverage);
+  add(line, "memory_coverage", s.memory_coverage);
   line.add("out_of_memory", s.out_of_memory).add("out_of_memory_called", s.out_of_memory_called);
   line.add("out_of_memory_false", s.out_of_memory_false);
   add(line, "regret", s.regret);

@@ -23,8 +23,8 @@ page::ScatterPlot plot_of(const Validation& v) {
     const auto [group, is_new] = groups.emplace(run.run.source, plot.groups.size());
     if (is_new) plot.groups.push_back(run.run.source);
     const Seconds measured = *run.run.measured.iteration;
-    plot.dots.push_back({{measured.value, run.forecast.value}, group->second, "",
-                         text(run.run.id, ": measured ", measured, ", forecast ", run.forecast)});
+    plot.dots.push_back(
+        {{measured.value, run.forecast.value}, group->second, "", text(run.run.id, ": measured ", measured, ", forecast ", run.forecast)});
   }
   return plot;
 }
@@ -44,7 +44,8 @@ std::vector<std::string> row_of(const Statistics& s) {
 
 page::Markup sources_table(const Validation& v) {
   std::vector<page::Column> columns{{"source"}};
-  for (const char* title : {"runs", "forecast", "time error mean, %", "median", "worst", "bias", "within the bar, %", "memory error, %", "regret, %"})
+  for (const char* title :
+       {"runs", "forecast", "time error mean, %", "median", "worst", "bias", "within the 90 % bar, %", "memory error, %", "regret, %"})
     columns.push_back({title, true});
   std::vector<std::vector<std::string>> rows;
   for (const auto& source : v.sources)

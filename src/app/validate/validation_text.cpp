@@ -23,17 +23,16 @@ std::string table_of(const std::string& title, const std::vector<Statistics>& gr
                    {"median", right},
                    {"worst", right},
                    {"bias", right},
-                   {"in bar", right},
+                   {"in 90%", right},
                    {"mem- ory", right},
                    {"OOM", right},
                    {"regret", right}}};
   const auto add = [&](const Statistics& s) {
-    const std::string oom = s.out_of_memory + s.out_of_memory_false == 0
-                                ? "-"
-                                : text(s.out_of_memory_called, "/", s.out_of_memory, "+", s.out_of_memory_false);
-    table.add({s.name, s.forecast_runs == s.runs ? text(s.runs) : text(s.forecast_runs, "/", s.runs), in_percent(s.time_error_mean), in_percent(s.time_error_median),
-               in_percent(s.time_error_worst), in_percent(s.time_bias, true), in_percent(s.coverage), in_percent(s.memory_error_mean), oom,
-               in_percent(s.regret)});
+    const std::string oom =
+        s.out_of_memory + s.out_of_memory_false == 0 ? "-" : text(s.out_of_memory_called, "/", s.out_of_memory, "+", s.out_of_memory_false);
+    table.add({s.name, s.forecast_runs == s.runs ? text(s.runs) : text(s.forecast_runs, "/", s.runs), in_percent(s.time_error_mean),
+               in_percent(s.time_error_median), in_percent(s.time_error_worst), in_percent(s.time_bias, true), in_percent(s.coverage),
+               in_percent(s.memory_error_mean), oom, in_percent(s.regret)});
   };
   std::vector<std::string> without;
   for (const auto& group : groups)
@@ -53,12 +52,13 @@ std::string runs_table(const Validation& v) {
                    {"measured s", right},
                    {"forecast s", right},
                    {"error %", right},
-                   {"bar %", right},
+                   {"90% bar", right},
                    {"memory error %", right}}};
   for (const auto& run : v.runs) {
     if (!run.is_forecast()) continue;
     table.add({run.run.id, run.runtime, run.run.measured.iteration ? text(run.run.measured.iteration->value) : "-",
-               text(run.forecast.value), in_percent(run.time_error(), true), in_percent(run.relative_error), in_percent(run.memory_error(), true)});
+               text(run.forecast.value), in_percent(run.time_error(), true), in_percent(run.relative_error),
+               in_percent(run.memory_error(), true)});
   }
   return table.print(output_style());
 }

@@ -55,6 +55,7 @@ void add_forecast(Comparison& c, const Expressed& run) {
   c.runtime = run.runtime.name;
   c.forecast = forecast.iteration;
   c.relative_error = forecast.relative_error;
+  c.memory_bar = forecast.memory_error;
   if (c.run.measured.memory) c.memory = measured_part(forecast, run, c.run.measured);
   c.fits = fits(forecast, run.profile);
 }
@@ -73,6 +74,11 @@ std::optional<double> Comparison::memory_error() const {
 
 bool Comparison::is_covered() const {
   return run.measured.iteration && std::abs(run.measured.iteration->value - forecast.value) <= relative_error * forecast.value;
+}
+
+std::optional<bool> Comparison::memory_is_covered() const {
+  if (!memory_error()) return std::nullopt;
+  return static_cast<double>(run.measured.memory->count) <= (1 + memory_bar) * static_cast<double>(memory->count);
 }
 
 Comparison compare(const Run& run, const cluster::Catalogue& catalogue, const std::function<void(program::LayerRuntime&)>& adjust) {

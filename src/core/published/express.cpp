@@ -51,11 +51,13 @@ std::string obstacle(const Run& run) {
   const Parallel& p = run.parallel;
   if (!run.complete) return "incomplete: something had to be guessed";
   if (!run.issue.empty()) return "its source contradicts itself";
-  if (run.model.experts > 0) return "experts";
   if (!run.task.empty() && run.task.find("LoRA") != std::string::npos) return "adapters";
   if (run.model.blocks <= 0 || run.model.hidden <= 0 || run.model.heads <= 0) return "no model shape";
   if (!precision_of(run)) return "precision " + run.precision;
   if (runtime_of(run) == nullptr) return "runtime " + run.runtime;
+  if (run.model.experts > 0 && runtime_of(run)->ours != "megatron-core") return "experts";
+  if (run.model.experts > 0 && (run.model.experts % p.experts != 0 || p.data * p.context % p.experts != 0))
+    return "experts that do not divide by their group of replicas";
   if (run.global_batch <= 0 || run.microbatch <= 0) return "no batch size";
   if (p.tensor * p.pipeline * p.data * p.context != run.hardware.devices) return "degrees that do not make up the devices";
   if (p.offload) return "state in the host's memory";
@@ -127,6 +129,10 @@ void run_on(program::LayerKernels& kernels, const cluster::CatalogueEntry& devic
   if (kernels.portable_attention && device.portable_share.known()) kernels.attention_share *= device.portable_share.value;
 }
 
+/// Of collectives beside products, what shows where copies and products share the memory with no buffers set apart for them: about half, as
+/// Korthikanti et al. 2022 measured (section 4.2.2 and table 4). NVIDIA's recipes have such buffers (Transformer Engine's userbuffers).
+constexpr double beside_products = 0.5;
+
 /// The runtime as the run sets it up.
 program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cluster::CatalogueEntry& device) {
   program::Runtime runtime = program::runtime_named(known.ours);
@@ -134,6 +140,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   const Parallel& p = run.parallel;
   layers.context = p.context;
   layers.overlaps_tensor = known.recipes || p.overlap_tensor;
+  if (!known.recipes) layers.tensor_visible = beside_products;
   if (p.sharding == Sharding::gradients) layers.sharded = program::ShardedState::gradients;
   if (p.sharding == Sharding::parameters) layers.sharded = program::ShardedState::parameters;
   if (p.sharding == Sharding::optimizer) layers.sharded = program::ShardedState::optimizer;
@@ -146,6 +153,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   run_on(layers.kernels_half, device);
   if (p.compiled) layers.kernels_half.fused = true;
   layers.narrow = narrow_products_of(run, device);
+  if (run.model.experts > 0) layers.experts = program::Experts{run.model.experts, run.model.experts_per_token, p.experts};
   return runtime;
 }
 

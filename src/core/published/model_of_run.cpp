@@ -13,7 +13,7 @@ constexpr int usual_feed_forward = 4;  // times hidden
 enum class Shape { gpt, llama, squared_relu };
 
 Shape shape_of(const std::string& family) {
-  constexpr std::array llamas{"llama", "internlm", "qwen", "baichuan"};
+  constexpr std::array llamas{"llama", "internlm", "qwen", "baichuan", "grok"};
   if (std::ranges::any_of(llamas, [&](const char* name) { return family.starts_with(name); })) return Shape::llama;
   return family.starts_with("nemotron") ? Shape::squared_relu : Shape::gpt;
 }

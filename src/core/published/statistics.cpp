@@ -64,19 +64,23 @@ Statistics statistics(std::string name, const std::vector<const Comparison*>& ru
   s.name = std::move(name);
   s.runs = static_cast<int>(runs.size());
   std::vector<double> time, memory;
-  double covered = 0;
+  double covered = 0, memory_covered = 0;
   for (const auto* c : runs) {
     if (!c->is_forecast()) continue;
     ++s.forecast_runs;
     if (const auto error = c->time_error()) time.push_back(*error), covered += c->is_covered() ? 1 : 0;
-    if (const auto error = c->memory_error()) memory.push_back(*error);
+    if (const auto error = c->memory_error()) memory.push_back(*error), memory_covered += *c->memory_is_covered() ? 1 : 0;
     const bool failed = c->run.measured.out_of_memory;
     s.out_of_memory += failed ? 1 : 0;
     s.out_of_memory_called += failed && !c->fits ? 1 : 0;
     s.out_of_memory_false += !failed && !c->fits ? 1 : 0;
   }
   add_time(s, time, covered);
-  if (!memory.empty()) s.memory_error_mean = mean(absolute(memory)), s.memory_bias = mean(memory);
+  if (!memory.empty()) {
+    s.memory_error_mean = mean(absolute(memory));
+    s.memory_bias = mean(memory);
+    s.memory_coverage = memory_covered / static_cast<double>(memory.size());
+  }
   s.regret = regret(runs);
   return s;
 }

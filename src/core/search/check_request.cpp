@@ -87,7 +87,8 @@ std::string_view unit_of(Goal goal) { return goal == Goal::billing ? "billing we
 
 /// The objective can be worked out for every type of the pool.
 void check_prices(const PlanRequest& r, const cluster::Profile& library) {
-  const auto& [goal, limits] = r.objective;
+  const Goal goal = r.objective.goal;
+  const Limits& limits = r.objective.limits;
   for (const PoolEntry& entry : r.pool) {
     if (entry.count == 0) continue;
     FLOTILLA_REQUIRE(goal == Goal::throughput || price_of(library, entry.device_type, entry.zone, goal) > 0, ErrorKind::bad_input,
@@ -114,6 +115,8 @@ double price_of(const cluster::Profile& library, const std::string& type, const 
 void check(const PlanRequest& r, const cluster::Profile& library) {
   check_job(r);
   check_limits(r.objective.limits);
+  FLOTILLA_REQUIRE(r.objective.confidence >= 0 && r.objective.confidence < 1, ErrorKind::bad_input, "the confidence is ",
+                   r.objective.confidence, "; give 0 to below 1");
   check_degrees(r);
   check_cuts(r);
   check_pool(r.pool, library);

@@ -31,6 +31,8 @@ RankedPlan ranked(const Evaluated& from) {
   out.usd = from.forecast.expense.usd();
   out.devices = from.devices;
   out.peak_memory = from.forecast.peak_memory();
+  out.relative_error = from.forecast.relative_error;
+  out.fits = from.fits();
   return out;
 }
 

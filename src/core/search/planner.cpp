@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "certainty.hpp"
 #include "check_request.hpp"
 #include "even/configuration.hpp"
 #include "even/search.hpp"
@@ -118,19 +119,35 @@ PlanAnswer plan_by_formulas(PlanRequest& request, const cluster::Profile& profil
   return answer;
 }
 
+PlanAnswer plan_by(PlanRequest request, const cluster::Profile& profile, const simulate::Forecaster& forecaster) {
+  if (const auto* programs = dynamic_cast<const simulate::ProgramForecaster*>(&forecaster))
+    return plan_by_programs(request, profile, *programs);
+  if (const auto* formulas = dynamic_cast<const sailor::SailorArtifact*>(&forecaster)) return plan_by_formulas(request, profile, *formulas);
+  throw Error{ErrorKind::unavailable, "no search is known for this forecaster; it forecasts no programs, and its formulas are others"};
+}
+
+/// With less memory the search may leave out what it finds with more, so the plans of both count.
+PlanAnswer search_with_certainty(const PlanRequest& asked, const cluster::Profile& profile, const simulate::Forecaster& forecaster) {
+  const auto* programs = dynamic_cast<const simulate::ProgramForecaster*>(&forecaster);
+  FLOTILLA_REQUIRE(programs != nullptr, ErrorKind::unavailable,
+                   "closed formulas state no interval of a plan's time, so none is better with certainty; leave the confidence out");
+  PlanRequest request = asked;
+  request.alternatives = std::max(request.alternatives, tuning::certain_alternatives);
+  const auto certain = with_certain_memory(profile, programs->runtime(), request.precision);
+  auto answer = plan_by(request, certain, forecaster);
+  if (programs->runtime().layers) add_certain_plans(answer, plan_by(request, profile, forecaster), certain);
+  prefer_certain(answer, request.objective.confidence, asked.alternatives);
+  return answer;
+}
+
 PlanAnswer plan_as_asked(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
   PlanRequest request = asked;
   request.constraints = settled(asked.constraints);
   std::optional<cluster::Profile> limited;
   if (request.memory_limit) limited = with_memory_limit(forecaster.profile(), *request.memory_limit);
   const cluster::Profile& profile = limited ? *limited : forecaster.profile();
-  PlanAnswer answer;
-  if (const auto* programs = dynamic_cast<const simulate::ProgramForecaster*>(&forecaster))
-    answer = plan_by_programs(request, profile, *programs);
-  else if (const auto* formulas = dynamic_cast<const sailor::SailorArtifact*>(&forecaster))
-    answer = plan_by_formulas(request, profile, *formulas);
-  else
-    throw Error{ErrorKind::unavailable, "no search is known for this forecaster; it forecasts no programs, and its formulas are others"};
+  auto answer =
+      request.objective.confidence > 0 ? search_with_certainty(request, profile, forecaster) : plan_by(request, profile, forecaster);
   prefer_what_moves_least(answer, request);
   return answer;
 }

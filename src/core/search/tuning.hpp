@@ -32,6 +32,10 @@ constexpr std::int64_t believed_microbatch = 16;
 /// Set, not tuned: no measurement backs it yet.
 constexpr int bound_alternatives = 8;
 
+/// Plans among which the one that is best with certainty is chosen: the best forecasts of every shape.
+/// Set, not tuned: no measurement backs it yet.
+constexpr int certain_alternatives = 32;
+
 // Answers.
 
 /// So close to a limit is at it, in what keeps a plan from being better.

@@ -83,6 +83,7 @@ Forecast ProgramForecaster::forecast(const program::Program& program, bool timel
 /// What is known of the runtime as a whole, and of the libraries on each type.
 void ProgramForecaster::add_description(Forecast& forecast, Precision precision) const {
   const auto& described = *state_->runtime.layers;
+  forecast.memory_error = precision == Precision::fp32 ? described.memory_error : described.memory_error_half;
   forecast.relative_error =
       std::hypot(forecast.relative_error, precision == Precision::fp32 ? described.relative_error : described.relative_error_half);
   for (auto& kind : forecast.kinds)

@@ -94,6 +94,7 @@ void add_speed(const Report& report, Node::Object& object) {
   object.emplace_back("iteration_seconds_low", report.low().value);
   object.emplace_back("iteration_seconds_high", report.high().value);
   object.emplace_back("relative_error", report.relative_error);
+  object.emplace_back("memory_error", report.memory_error);
   object.emplace_back("estimated_share", report.estimated_share);
   object.emplace_back("share_of_peak", optional_node(report.share_of_peak));
   object.emplace_back("throughput", Node::Object{{"iterations_per_second", report.iterations_per_second()},
@@ -216,6 +217,7 @@ Report forecast_from_json(const Json& document) {
                         "iteration_seconds_low",
                         "iteration_seconds_high",
                         "relative_error",
+                        "memory_error",
                         "estimated_share",
                         "share_of_peak",
                         "throughput",
@@ -239,6 +241,7 @@ Report forecast_from_json(const Json& document) {
   report.devices = document.get_int("devices", 1);
   report.iteration = {document.get_double("iteration_seconds", 0)};
   report.relative_error = document.get_double("relative_error", 0);
+  if (document.has("memory_error")) report.memory_error = document.get_double("memory_error", 0);
   report.estimated_share = document.at("estimated_share").as_double(0, 1);
   report.share_of_peak = get_optional(document, "share_of_peak");
   report.breakdown = breakdown_of(document.at("breakdown"));

@@ -34,6 +34,7 @@ Node objective_node(const Planning& planning) {
   const auto& best = planning.answer.best;
   return Node::Object{{"goal", search::to_string(planning.objective.goal)},
                       {"value", best ? Node{best->value} : Node{}},
+                      {"confidence", planning.objective.confidence},
                       {"limits", Node::Object{{"cost_per_iteration_usd", optional_node(limits.usd_per_iteration)},
                                               {"cost_per_hour_usd", optional_node(limits.usd_per_hour)},
                                               {"iterations_per_second", optional_node(limits.iterations_per_second)},
@@ -118,10 +119,11 @@ search::Pool pool_of(const Json& array) {
 }
 
 search::Objective objective_of(const Json& object) {
-  object.expect_keys({"goal", "value", "limits"});
+  object.expect_keys({"goal", "value", "confidence", "limits"});
   const Json limits = object.at("limits");
   limits.expect_keys({"cost_per_iteration_usd", "cost_per_hour_usd", "iterations_per_second", "devices"});
   search::Objective objective{parse_at(object.at("goal"), search::parse_goal), {}};
+  if (object.has("confidence")) objective.confidence = object.at("confidence").as_double(0, 1);
   objective.limits.usd_per_iteration = get_optional(limits, "cost_per_iteration_usd");
   objective.limits.usd_per_hour = get_optional(limits, "cost_per_hour_usd");
   objective.limits.iterations_per_second = get_optional(limits, "iterations_per_second");

@@ -14,9 +14,9 @@ namespace fs = std::filesystem;
 using published::Run;
 
 constexpr std::string_view format = "published-runs";
-constexpr int most = 1 << 24;           // of counts and widths
-constexpr double longest = 1e7;         // seconds of an iteration
-constexpr double gigabit = 1e9 / 8;     // bytes per second
+constexpr int most = 1 << 24;            // of counts and widths
+constexpr double longest = 1e7;          // seconds of an iteration
+constexpr double gigabit = 1e9 / 8;      // bytes per second
 constexpr double largest_memory = 1e15;  // bytes
 
 bool has(const Json& object, std::string_view key) { return object.has(key) && !object.at(key).is_null(); }
@@ -76,6 +76,7 @@ void read_model(const Json& place, published::Transformer& model) {
   model.vocabulary = count_or(place, "padded_vocabulary", count_or(place, "vocabulary", 0));
   model.positions = count_or(place, "positions", 0);
   model.experts = count_or(place, "experts", 0);
+  model.experts_per_token = std::max(1, count_or(place, "top_k", 1));
   model.tied_head = said(place, "tied_head");
   model.bias = said(place, "bias");
   model.rotary = said(place, "rotary");
@@ -102,6 +103,7 @@ void read_parallel(const Json& place, Run& run) {
   p.tensor = std::max(1, count_or(place, "tensor", 1));
   p.pipeline = std::max(1, count_or(place, "pipeline", 1));
   p.context = std::max(1, count_or(place, "context", 1));
+  p.experts = std::max(1, count_or(place, "expert", 1));
   p.chunks = std::max(1, count_or(place, "virtual_pipeline", chunks_of(place, run)));
   p.data = std::max(1, count_or(place, "data", run.hardware.devices / (p.tensor * p.pipeline * p.context)));
   p.sequence_parallel = yes(place, "sequence_parallel");

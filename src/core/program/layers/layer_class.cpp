@@ -209,16 +209,25 @@ void LayerClassBuilder::add_overlapped_sums(std::vector<int>& instructions) {
   }
 }
 
+/// Elements whose optimizer state is here.
+std::int64_t LayerClassBuilder::updated() const {
+  const std::int64_t all = parameters(kind_.tensor_parallel), experts = expert_parameters(kind_.tensor_parallel);
+  return sharded_ ? (all - experts) / shard_group_ + experts / expert_keepers() : all;
+}
+
+/// Replicas among which the state of one group's experts is sharded.
+int LayerClassBuilder::expert_keepers() const { return std::max(1, shard_group_ / (runtime_.experts ? runtime_.experts->group : 1)); }
+
 void LayerClassBuilder::add_update(std::vector<int>& instructions) {
   Part part;
   part.name = "all";
-  part.elements = parameters(kind_.tensor_parallel) / (sharded_ ? shard_group_ : 1);
+  part.elements = updated();
   out_.parts.push_back(std::move(part));
   instructions.push_back(add_once("optimizer", OptimizerUpdate{0, -1}, false, instructions.back()));
   if (!sharded_ || slots_.shards < 0 || shards(ShardedState::parameters)) return;
   const Bytes weights = parameters(kind_.tensor_parallel) * gathered();
-  instructions.push_back(
-      add_once("gather weights", Collective{CollectiveKind::all_gather_shards, slots_.shards, {{}, weights}, {}}, false, instructions.back()));
+  instructions.push_back(add_once("gather weights", Collective{CollectiveKind::all_gather_shards, slots_.shards, {{}, weights}, {}}, false,
+                                  instructions.back()));
 }
 
 /// Everybody ends the pipeline together; then gradients are summed, but for what ran beside the passes, and weights updated.
@@ -241,6 +250,13 @@ std::int64_t LayerClassBuilder::parameters(int tensor_parallel) const {
   return elements;
 }
 
+std::int64_t LayerClassBuilder::expert_parameters(int tensor_parallel) const {
+  std::int64_t elements = 0;
+  for (int chunk = 0; chunk < plan_.chunks; ++chunk)
+    elements += sizes_.expert_parameters(stage(chunk).first_layer, stage(chunk).last_layer, tensor_parallel);
+  return elements;
+}
+
 void LayerClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, bool persistent) {
   if (size.count <= 0) return;
   Buffer buffer;
@@ -257,7 +273,12 @@ void LayerClassBuilder::add_buffer(const std::string& name, Category category, B
 void LayerClassBuilder::add_memory() {
   const auto& each = runtime_.per_parameter(plan_.precision);
   const std::int64_t elements = parameters(kind_.tensor_parallel);
-  const auto held = [&](ShardedState what) { return shards(what) ? (elements + shard_group_ - 1) / shard_group_ : elements; };
+  const std::int64_t of_experts = expert_parameters(kind_.tensor_parallel);
+  const int keepers = expert_keepers();
+  const auto held = [&](ShardedState what) {
+    if (!shards(what)) return elements;
+    return (elements - of_experts + shard_group_ - 1) / shard_group_ + (of_experts + keepers - 1) / keepers;
+  };
   const bool wraps = plan_.chunks > 1;
   const int neighbours = (kind_.position > 0 || wraps ? 1 : 0) + (kind_.position + 1 < depth_ || wraps ? 1 : 0);
   const Live live = peak_of_passes();

@@ -83,6 +83,9 @@ class LayerClassBuilder {
   Bytes gradient() const { return plan_.precision == Precision::fp32 ? Bytes{4} : runtime_.gradient_half; }
   Bytes gathered() const { return plan_.precision == Precision::fp32 ? Bytes{4} : runtime_.gathered_half; }
   std::int64_t parameters(int tensor_parallel) const;
+  std::int64_t expert_parameters(int tensor_parallel) const;
+  std::int64_t updated() const;
+  int expert_keepers() const;
 
   const plan::Stage& stage(int chunk) const { return plan_.stages[static_cast<std::size_t>(chunk * depth_ + kind_.position)]; }
   bool is_first(int chunk) const { return kind_.position == 0 && chunk == 0; }

@@ -17,6 +17,8 @@ class LayerSizes {
 
   /// Elements of layers [first, last). A token embedding that both ends of a stage use counts once.
   std::int64_t parameters(int first, int last, int tensor_parallel) const;
+  /// Of these, what experts have: their part is kept by the replicas of other groups alone.
+  std::int64_t expert_parameters(int first, int last, int tensor_parallel) const;
   /// From forward to backward pass of one microbatch.
   Bytes saved(int layer, const model::LayerShape&, plan::Recompute) const;
   /// In the backward pass, beside what is saved: what is computed again, and temporaries.
@@ -27,7 +29,11 @@ class LayerSizes {
  private:
   const cluster::LayerSize* measured(int layer, int tensor_parallel) const;
   bool stores_scores() const;
+  int routes() const;  ///< of a token through a block's feed-forward layers
+  std::int64_t dispatched(const model::LayerShape&) const;
   Bytes without_recompute(int layer, const model::LayerShape&) const;
+  bool is_of_experts(const model::Tensor&) const;
+  std::int64_t routers(int first, int last) const;
   /// fp32 logits of the whole vocabulary; what the head puts out where that was measured.
   Bytes logits(int layer, const model::LayerShape&) const;
   Bytes scores(const model::LayerShape&, double copies, bool mask) const;

@@ -26,6 +26,9 @@ Cost estimated_pass(const cluster::Profile&, const FitsByTypes&, const Execution
 /// What the backward pass repeats: the forward pass, or attention's scores, softmax and weighted sum alone (selective).
 Cost estimated_recompute(const cluster::Profile&, const FitsByTypes&, const Execution&, const LayerWork&, plan::Recompute);
 
+/// How a described runtime executes operations.
+Execution execution_of(const program::LayerRuntime&, Precision);
+
 /// Of a layer under a plan.
 plan::Recompute recompute_of(const plan::Plan&, int layer);
 

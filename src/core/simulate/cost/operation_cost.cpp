@@ -34,34 +34,34 @@ struct Makeup {
   int fused, separate, products, scores = 0, ring = 0;
 };
 constexpr std::array<Makeup, model::all_operation_count> makeups{{
-    {1, 2, 0},   // embedding_forward
-    {2, 4, 1},   // embedding_end_forward: projection, sum with the position
+    {1, 2, 0},         // embedding_forward
+    {2, 4, 1},         // embedding_end_forward: projection, sum with the position
     {4, 14, 4, 5, 5},  // attention_forward: norm, qkv, attention (scores, values), out
-    {4, 10, 2},  // mlp_forward: sum and norm, up, activation, down
-    {1, 4, 0},   // block_end_forward
-    {2, 3, 1},   // head_forward: norm, logits
-    {1, 6, 0},   // head_loss
-    {3, 8, 2},   // head_backward
-    {3, 4, 2},   // head_end_backward
-    {7, 12, 4},  // mlp_backward: two products each for down and up, activation, biases
+    {4, 10, 2},        // mlp_forward: sum and norm, up, activation, down
+    {1, 4, 0},         // block_end_forward
+    {2, 3, 1},         // head_forward: norm, logits
+    {1, 6, 0},         // head_loss
+    {3, 8, 2},         // head_backward
+    {3, 4, 2},         // head_end_backward
+    {7, 12, 4},        // mlp_backward: two products each for down and up, activation, biases
     {8, 20, 8, 6, 8},  // attention_backward: the same for out and qkv, attention's four gradients
-    {1, 4, 0},   // block_begin_backward
-    {2, 4, 2},   // embedding_backward
-    {3, 8, 0},   // block_again: two norms, activation
-    {2, 3, 0},   // attention_begin_forward: norm, copy
-    {2, 5, 0},   // mlp_begin_forward: sum and norm, copy
-    {2, 3, 1},   // head_begin_forward
-    {3, 5, 0},   // mlp_begin_backward: norm or mask, bias, copy
-    {4, 6, 0},   // attention_begin_backward
-    {2, 4, 2},   // embedding_begin_backward
-    {2, 2, 0},   // mlp_begin_weights: copies
-    {2, 2, 0},   // attention_begin_weights
-    {5, 10, 2},  // mlp_backward_input: activation and biases go with the inputs
-    {2, 2, 2},   // mlp_backward_weights
-    {5, 17, 6},  // attention_backward_input
-    {3, 3, 2},   // attention_backward_weights: qkv's bias goes with the weights
-    {2, 7, 1},   // head_backward_input
-    {1, 1, 1},   // head_backward_weights
+    {1, 4, 0},         // block_begin_backward
+    {2, 4, 2},         // embedding_backward
+    {3, 8, 0},         // block_again: two norms, activation
+    {2, 3, 0},         // attention_begin_forward: norm, copy
+    {2, 5, 0},         // mlp_begin_forward: sum and norm, copy
+    {2, 3, 1},         // head_begin_forward
+    {3, 5, 0},         // mlp_begin_backward: norm or mask, bias, copy
+    {4, 6, 0},         // attention_begin_backward
+    {2, 4, 2},         // embedding_begin_backward
+    {2, 2, 0},         // mlp_begin_weights: copies
+    {2, 2, 0},         // attention_begin_weights
+    {5, 10, 2},        // mlp_backward_input: activation and biases go with the inputs
+    {2, 2, 2},         // mlp_backward_weights
+    {5, 17, 6},        // attention_backward_input
+    {3, 3, 2},         // attention_backward_weights: qkv's bias goes with the weights
+    {2, 7, 1},         // head_backward_input
+    {1, 1, 1},         // head_backward_weights
 }};
 
 int kernels_of(const Makeup& makeup, bool stores, const Execution& execution) {
@@ -121,12 +121,38 @@ Converted converted(const model::Config& model, const model::LayerShape& shape, 
 
 /// Linear products at the rate of narrower operands, and their conversion. `attention`: of the work's FLOPs, what is no linear product.
 void narrow_products(OperationWork& work, const model::Config& model, const model::LayerShape& shape, model::Operation operation,
-                     const program::NarrowProducts& narrow, double attention) {
-  const Converted conversion = converted(model, shape, operation);
+                     const program::NarrowProducts& narrow, const std::optional<program::Experts>& experts, double attention) {
+  Converted conversion = converted(model, shape, operation);
   if (conversion.tensors == 0) return;
+  if (experts && (operation == model::Operation::mlp_forward || operation == model::Operation::mlp_backward)) {
+    conversion.elements *= experts->per_token;
+    conversion.tensors *= experts->local();
+  }
   work.flops = attention + (work.flops - attention) / narrow.speed;
   work.traffic += {static_cast<std::int64_t>(conversion.elements * narrow.cast_bytes)};
   work.kernels += conversion.tensors * narrow.cast_kernels;
+}
+
+/// Kernels of a router and of dealing tokens to experts and back: product, softmax, choice, counts, order, copy, exchange; then exchange,
+/// order, weights, sum (Megatron-Core's dispatcher by all-to-all). As many again for their gradients.
+constexpr int router_kernels = 12;
+
+/// The feed-forward layer of `dense` as experts: each token through some of them, products and kernels for each expert that is here, and
+/// the router's product, softmax and copies of tokens.
+void deal_to_experts(OperationWork& work, const model::Config& model, const model::LayerShape& shape, bool backward,
+                     const program::Experts& experts) {
+  const double routes = experts.per_token, local = experts.local(), rows = static_cast<double>(shape.rows());
+  const double weights =
+      static_cast<double>(model.hidden) * static_cast<double>(model::up_width(model, shape) + model::local_columns(model, shape));
+  const double element = static_cast<double>(element_size(shape.precision).count);
+  const double of_weights = weights * (element + (backward ? 8 : 0));  // fp32 gradients are read and written
+  const double router = 2 * rows * model.hidden * experts.count * (backward ? 2 : 1);
+  work.flops = routes * work.flops + router;
+  work.products = static_cast<int>(work.products * local) + 1;
+  const double moved = static_cast<double>(work.traffic.count) - of_weights;
+  const double dealt = 4 * routes * static_cast<double>(shape.tokens()) * model.hidden * element;  // read and written, there and back
+  work.traffic = {static_cast<std::int64_t>(routes * std::max(0.0, moved) + local * of_weights + dealt)};
+  work.kernels = static_cast<int>(work.kernels * local) + router_kernels;
 }
 
 /// Seconds of matrix products at what products of their size reach of the peak.
@@ -189,12 +215,14 @@ OperationWork work_of(const model::Config& model, const model::LayerShape& shape
   OperationWork work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
                      kernels_of(makeup, stores, execution)};
   if (!stores && (forward || backward)) set_attention_apart(work, model, shape, backward, execution);
+  const bool mlp_forward = operation == model::Operation::mlp_forward, mlp_backward = operation == model::Operation::mlp_backward;
+  if (execution.experts && (mlp_forward || mlp_backward)) deal_to_experts(work, model, shape, mlp_backward, *execution.experts);
   work.flops /= execution.product_share;
   work.traffic = {static_cast<std::int64_t>(static_cast<double>(work.traffic.count) * execution.traffic)};
   if (execution.narrow) {
     const bool apart = work.attention_flops > 0 || !(forward || backward);
     const double attention = attention_products(model, shape, backward) * (stores ? 1 : execution.context) / execution.product_share;
-    narrow_products(work, model, shape, operation, *execution.narrow, apart ? 0 : attention);
+    narrow_products(work, model, shape, operation, *execution.narrow, execution.experts, apart ? 0 : attention);
   }
   if (stores && (forward || backward)) store_scores(work, model, shape, backward, execution);
   return work;
@@ -212,7 +240,8 @@ Seconds roofline(const cluster::Profile& profile, const std::string& device_type
                    in_quotes(device_type), "; measure it with 'flotilla probe'");
   const cluster::Efficiency& e = type->efficiency;
   const double attention = work.attention_flops > 0 ? work.attention_flops / (peak.value * work.attention_share) : 0;
-  const double products = product_seconds(e, peak, precision, work) + attention, streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
+  const double products = product_seconds(e, peak, precision, work) + attention,
+               streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
   const double both = std::max(products, streaming) + (1 - e.overlap) * std::min(products, streaming);
   return {std::max(both, work.kernels * std::max(e.launch, host).value)};
 }

@@ -25,6 +25,8 @@ struct Execution {
   std::optional<program::NarrowProducts> narrow = {};  ///< blocks' linear products have operands of fewer bits
   bool early_stop = false;                             ///< program::LayerKernels
   bool overlaps_tensor = false;                        ///< program::LayerRuntime
+  double tensor_visible = 0, host_error = 0;           ///< program::LayerRuntime
+  std::optional<program::Experts> experts = {};        ///< in place of every block's feed-forward layer
   int context = 1;  ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
 };
 

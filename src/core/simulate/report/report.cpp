@@ -85,6 +85,7 @@ Report report_of(const plan::Plan& plan, const cluster::Profile& profile, const 
   report.devices = plan::rank_count(plan);
   report.iteration = forecast.iteration;
   report.relative_error = forecast.relative_error;
+  report.memory_error = forecast.memory_error;
   report.estimated_share = forecast.estimated_share;
   report.breakdown = forecast.breakdown;
   report.expense = forecast.expense;
