@@ -76,69 +76,6 @@ struct ProfileCost::State {
   }
 };
 
-/// The same from device to device: a profile of its own, which devices it joins, and what whole groups of them make of it.
-struct ProfileCost::State::BetweenGpus {
-  BetweenGpus(const cluster::Profile& all, cluster::Transport over)
-      : transport{over},
-        measured{all},
-        profile{cluster::over(all, over)},
-        costs{profile, nullptr},
-        correction{all, over, [this](const program::Group& group, Bytes bytes) {
-                     return costs.collective(CollectiveKind::all_reduce, group, bytes, {fp32_bytes}, {}).time;
-                   }} {
-    costs.library_sums = over == cluster::Transport::nccl;
-  }
-
-  Cost collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
-    if (costs.library_sums && program::by_library(group, kind))
-      return costs.collective(kind, group, bytes, element, flows);  // measured were ours
-    const auto count = group.members.size();
-    const Bytes all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(count) * bytes : bytes;
-    return corrected(costs.collective(kind, group, bytes, element, flows), group.members, count, all);
-  }
-  Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) {
-    return corrected(costs.sum_over_many(some, members, bytes, element, flows), some, members, bytes);
-  }
-  std::uint64_t path(const program::Group& group) {
-    return marked(join(costs.path(group), static_cast<std::uint64_t>(correction.index_of(group.members, group.members.size()) + 1)));
-  }
-  std::uint64_t path(Rank from, Rank to) { return marked(static_cast<std::uint64_t>(costs.paths.between(from, to) + 1)); }
-
-  bool joins(const std::vector<Rank>& members) {
-    const auto [found, fresh] = known.try_emplace(members, false);
-    if (fresh) found->second = cluster::joins(measured, transport, members);
-    return found->second;
-  }
-
-  const cluster::Transport transport;
-  const cluster::Profile& measured;
-  const cluster::Profile profile;
-  State costs;
-  GroupCorrection correction;
-  std::map<std::vector<Rank>, bool> known;
-
- private:
-  std::uint64_t marked(std::uint64_t path) const { return join(path, static_cast<std::uint64_t>(transport)); }
-  Cost corrected(Cost by_pairs, const std::vector<Rank>& members, std::size_t count, Bytes bytes) {
-    by_pairs.time = correction.factor(members, count, bytes) * by_pairs.time;
-    return by_pairs;
-  }
-};
-
-ProfileCost::State::State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
-    : profile{p}, types{of_types ? std::move(of_types) : type_costs_of(p)}, paths{p, types->fits()} {
-  for (const auto transport : cluster::device_transports)
-    if (std::ranges::count(p.device_links, transport, &cluster::DeviceLink::transport) > 0)
-      between_gpus.push_back(std::make_unique<BetweenGpus>(p, transport));
-}
-ProfileCost::State::~State() = default;
-
-template <class Visit>
-void ProfileCost::State::each_joining(const std::vector<Rank>& members, Visit visit) {
-  for (const auto& over : between_gpus)
-    if (over->joins(members)) visit(*over);
-}
-
 ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> types)
     : state_{std::make_unique<State>(profile, std::move(types))} {}
 ProfileCost::ProfileCost(const cluster::Profile& profile, const program::LayerRuntime& runtime, std::shared_ptr<TypeCosts> types)
@@ -203,7 +140,8 @@ TransportCosts ProfileCost::by_transport(CollectiveKind kind, const program::Gro
   TransportCosts all;
   all.of(cluster::Transport::host) = state_->network.collective(kind, group, bytes, element, flows);
   if (kind == CollectiveKind::reduce_scalars) return all;  // fp64 is summed on hosts
-  state_->each_joining(group.members, [&](auto& over) { all.of(over.transport) = over.collective(kind, group, bytes, element, flows); });
+  state_->each_joining(group.members, library_proves(group),
+                       [&](auto& over) { all.of(over.transport()) = over.collective(kind, group, bytes, element, flows); });
   return all;
 }
 
