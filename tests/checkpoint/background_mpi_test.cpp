@@ -68,6 +68,17 @@ TEST_F(Background, WritesTheStateOfItsBeginWhileTheRanksAgreeOnOtherThings) {
   expect_holds(7, 1);
 }
 
+TEST_F(Background, SeveralThreadsCopyTheSame) {
+  for (const int threads : {1, 2, 5, 64}) {
+    BackgroundSave save{world_, holding_.state(), StateMemory::changes, test_deadline, threads};
+    holding_.fill(static_cast<std::uint64_t>(threads));
+    begin(save, threads);
+    holding_.clear();
+    save.wait();
+    expect_holds(threads, static_cast<std::uint64_t>(threads));
+  }
+}
+
 TEST_F(Background, TakesMemoryForWhatARankOwnsAlone) {
   std::int64_t owned = 0;
   for (const auto& part : holding_.state().parts) owned += part.owner ? 12 * part.elements() : 0;

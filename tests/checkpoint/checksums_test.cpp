@@ -85,14 +85,16 @@ void expect_layouts_agree(const model::Config& config, unsigned seed, int plans)
     const auto plan = random_plan(random, config, ranks);
     std::vector<std::uint32_t> combined(index.size());
     std::vector<std::uint64_t> owned(tensors.size());
+    std::uint32_t number = 0;
     for (int r = 0; r < ranks; ++r) {
       Holding holding{plan, Rank{r}};
       holding.fill(seed);
       const auto remainders = owned_remainders(holding.state(), index);
-      const auto elements = owned_elements(holding.state());
-      for (std::size_t i = 0; i < combined.size(); ++i) combined[i] ^= remainders[i];
-      for (std::size_t t = 0; t < owned.size(); ++t) owned[t] += elements[t];
+      add_owned_remainders(holding.state(), index, combined);
+      add_owned_elements(holding.state(), owned);
+      number ^= remainder_of_table(remainders);
     }
+    ASSERT_EQ(remainder_of_table(combined), number);
     ASSERT_EQ(checksums_of(tensors, index, combined), expected) << plan::summary(plan);
     for (std::size_t t = 0; t < owned.size(); ++t) ASSERT_EQ(owned[t], static_cast<std::uint64_t>(tensors[t].elements()));
   }

@@ -46,7 +46,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(DevicesRecord{.devices = {{"a", "b", 1, 1}}});
   writer.write(StartedRecord{});
   writer.write(EvaluationRecord{});
-  writer.write(CheckpointRecord{});
+  writer.write(CheckpointRecord{.pause_seconds = 0.1, .local = "/tmp/x", .hosts = "n1"});
   writer.write(ForecastRecord{});
   writer.write(PlanRecord{});
   writer.write(PhaseRecord{.phase = "a", .length = 1, .global_batch = 1});

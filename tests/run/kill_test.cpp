@@ -9,12 +9,6 @@ namespace {
 constexpr int ranks = 3;
 const int steps = fewer_on_gpus(300, 6);
 
-/// FLOTILLA_KILLS asks for another number.
-int kills() {
-  const char* const wanted = std::getenv("FLOTILLA_KILLS");
-  return wanted != nullptr ? std::atoi(wanted) : 50;
-}
-
 /// Where in a run's life the blow falls; a delay on top makes it random.
 enum class Moment { starting, stepping, saving };
 
@@ -24,15 +18,23 @@ struct Way {
   bool asynchronous = false;
   std::vector<Moment> moments;
   int save_every = 3;
+  bool local = false;
+  int usual_kills = 50;
 };
 
 class Kill : public testing::TestWithParam<Way> {
  protected:
+  /// FLOTILLA_KILLS asks for another number.
+  static int kills() {
+    const char* const wanted = std::getenv("FLOTILLA_KILLS");
+    return wanted != nullptr ? std::atoi(wanted) : GetParam().usual_kills;
+  }
+
   Words command(const fs::path& run, int save_every) const {
-    return train(
-        run, ranks,
-        {"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every),
-         std::string{"--checkpoint.asynchronous="} + (GetParam().asynchronous ? "true" : "false")});
+    Words more{"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every),
+               std::string{"--checkpoint.asynchronous="} + (GetParam().asynchronous ? "true" : "false")};
+    if (GetParam().local) more.push_back("--checkpoint.local=" + run.string() + "-node-$OMPI_COMM_WORLD_RANK");
+    return train(run, ranks, more);
   }
 
   /// Folders of saves that have begun and are not committed, with what tells them from earlier ones of the same name.
@@ -111,11 +113,22 @@ class Kill : public testing::TestWithParam<Way> {
     newest_ = newest;
   }
 
+  /// No start went back to before what an earlier one had committed, be it on the nodes only.
+  void expect_no_commit_lost() {
+    std::map<int, std::int64_t> saved;
+    const auto metrics = journal::read_metrics(run_);
+    for (const auto& save : metrics.checkpoints) saved[save.incarnation] = std::max(saved[save.incarnation], save.step);
+    for (const auto& start : metrics.starts)
+      for (const auto& [incarnation, step] : saved)
+        EXPECT_TRUE(incarnation >= start.incarnation || start.step >= step) << start.incarnation;
+  }
+
   void expect_unbroken() {
     const auto history = losses(run_);
     EXPECT_EQ(history.size(), static_cast<std::size_t>(steps));
     EXPECT_EQ(history, unbroken_);  // to the bit
     EXPECT_EQ(debris(run_), Words{});
+    expect_no_commit_lost();
     EXPECT_EQ(committed(run_).back(), steps);
   }
 
@@ -155,7 +168,8 @@ TEST_P(Kill, TheRunComesBackAsIfNothingHadHappened) {
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, Kill,
                          testing::Values(Way{"synchronous", false, {Moment::starting, Moment::stepping, Moment::saving}},
-                                         Way{"asynchronous", true, {Moment::saving}, 5}),
+                                         Way{"asynchronous", true, {Moment::saving}, 5}, Way{"local", false, {Moment::saving}, 5, true, 4},
+                                         Way{"local_and_asynchronous", true, {Moment::saving}, 5, true, 3}),
                          [](const auto& way) { return std::string{way.param.name}; });
 
 }  // namespace

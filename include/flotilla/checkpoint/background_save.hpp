@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "flotilla/checkpoint/checkpoint.hpp"
@@ -16,8 +17,8 @@ enum class StateMemory {
 class BackgroundSave {
  public:
   /// Makes the channels; where states change, takes the memory for a copy of what this rank owns of states laid out as `like`, which is all
-  /// that it ever takes. Collective. Throws comm::AgreedError{unavailable} where a rank has not the memory.
-  BackgroundSave(const comm::World&, const LocalState& like, StateMemory, Seconds deadline);
+  /// that it ever takes; so many threads copy. Collective. Throws comm::AgreedError{unavailable} where a rank has not the memory.
+  BackgroundSave(const comm::World&, const LocalState& like, StateMemory, Seconds deadline, int threads = 1);
   /// Where nobody has waited (an exception is passing), gives the thread a moment and then leaves it to itself: the job is about to end.
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
@@ -27,6 +28,10 @@ class BackgroundSave {
   Bytes copy_size() const;
   /// Copies the state and begins to save it; none may be under way. Every rank is to call it, with the arguments of save(). Local.
   void begin(const std::filesystem::path& run, const LocalState&, const Manifest&, const SaveOptions& = {});
+  /// What is to be done with a state, over these channels. What it uses beside them outlives the thread.
+  using Save = std::function<SaveReport(const comm::World&, const LocalState&)>;
+  /// The same for another way to save.
+  void begin(const LocalState&, Save);
   /// Begun, and nobody has waited for it.
   bool under_way() const { return thread_ != nullptr; }
   /// Ended on this rank; the others are about to end. Cheap. Throws what ended it where that is no agreement of the ranks: a peer is lost.

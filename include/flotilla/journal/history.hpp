@@ -54,6 +54,11 @@ struct PhaseHistory {
 /// In their order; empty for a run without phases.
 std::vector<PhaseHistory> phases_in(const Metrics&);
 
+/// The newest checkpoint, where that is on the nodes' own storage and nobody has drained it into the run directory.
+std::optional<CheckpointRecord> undrained(const Metrics&);
+/// "step 120 is on n1, n2 only, in /local/flotilla-0123456789abcdef".
+std::string undrained_in_words(const CheckpointRecord&);
+
 /// The newest step that the journal says was saved and that counts still, whatever became of its checkpoint; from metrics.jsonl, where that
 /// is missing from the outcomes. 0: none. Throws Error as read_metrics() does.
 std::int64_t last_saved_step(const std::filesystem::path& run);

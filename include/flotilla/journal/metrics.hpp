@@ -57,8 +57,8 @@ struct DevicesRecord {
 /// {"event": "started"}: the first step of this incarnation is done; what was before it, on the rank that writes.
 struct StartedRecord {
   std::int64_t step = 0;
-  double opening_seconds = 0;     ///< from when rank 0 has the run directory: data and checkpoints
-  double measuring_seconds = 0;   ///< or reading the profile
+  double opening_seconds = 0;    ///< from when rank 0 has the run directory: data and checkpoints
+  double measuring_seconds = 0;  ///< or reading the profile
   double planning_seconds = 0;
   double connecting_seconds = 0;  ///< groups, memory
   double loading_seconds = 0;     ///< the training state
@@ -102,16 +102,19 @@ struct DataRecord {
   int incarnation = 0;
 };
 
-/// {"event": "checkpoint"}: committed.
+/// {"event": "checkpoint"}: committed, in the run directory or on the nodes' own storage.
 struct CheckpointRecord {
   std::int64_t step = 0;
   std::int64_t bytes = 0;
   double seconds = 0;
   double time = 0;
   int incarnation = 0;
-  std::optional<double> pause_seconds = {};  ///< of an asynchronous save: how long training stood still
+  std::optional<double> pause_seconds = {};  ///< of an asynchronous save, or one drained: how long training stood still
+  std::string local = {};                    ///< folder on the nodes that hold it, or empty: it is in the run directory
+  std::string hosts = {};                    ///< those nodes, where it is local
 
   double pause() const { return pause_seconds.value_or(seconds); }
+  bool in_run_directory() const { return local.empty(); }
 };
 
 /// {"event": "forecast"}: the first iterations held against the forecast, once.
@@ -174,8 +177,8 @@ struct StopRecord {
 };
 
 /// Appends to RUN/metrics.jsonl, one write() a line. Rank 0 alone has one. Thread-safe. After opening nothing throws: metrics never stop
-/// training. The first line that cannot be written (disk full) is reported on standard error, once; lines then wait, 10,000 at most, and are
-/// written in their order with the next one for which there is room. What is lost beyond is counted.
+/// training. The first line that cannot be written (disk full) is reported on standard error, once; lines then wait, 10,000 at most, and
+/// are written in their order with the next one for which there is room. What is lost beyond is counted.
 class MetricsWriter {
  public:
   /// Makes the file or continues it: what a killed writer left after the last line end is cut off. Throws Error{unavailable} when it

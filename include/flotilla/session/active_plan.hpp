@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "flotilla/checkpoint/local.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/session/chosen_plan.hpp"
@@ -24,13 +25,14 @@ struct RunContext {
   program::Runtime
       runtime;  ///< as planned with, all ranks placed; the matrix library's scratch and the active ranks' places are each plan's own
   Bytes runtime_constant;
-  int threads = 1;             ///< of this rank
-  compute::Device device{};    ///< of this rank
-  RunSchedule schedule{};      ///< of the learning rate, the same on every rank
+  int threads = 1;           ///< of this rank
+  compute::Device device{};  ///< of this rank
+  RunSchedule schedule{};    ///< of the learning rate, the same on every rank
   std::vector<Phase> phases{};
   /// Plans that the run goes through, by the first phase that each serves: from that of the oldest checkpoint on.
   std::map<std::size_t, ChosenPlan> plans{};
-  bool plan_is_given = false;  ///< by --plan, which a restart would take again
+  bool plan_is_given = false;                     ///< by --plan, which a restart would take again
+  std::optional<checkpoint::LocalPlace> local{};  ///< where checkpoints of this rank go first
 
   const ChosenPlan& plan_of(std::size_t phase) const { return std::prev(plans.upper_bound(phase))->second; }
 };

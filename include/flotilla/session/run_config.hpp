@@ -20,7 +20,7 @@ struct RunConfig {
   struct DataSource {
     std::string name;
     std::vector<std::string> files, validation;
-    std::string manifest;     ///< of more files, one a line
+    std::string manifest;  ///< of more files, one a line
     double weight = 1;
     std::int64_t epochs = 0;  ///< at most; 0: any number
     bool operator==(const DataSource&) const = default;
@@ -30,10 +30,10 @@ struct RunConfig {
     std::vector<DataSource> sources;  ///< instead of `train` and `validation`
     double validation_fraction = 0.05;
     data::Format format = data::Format::automatic;
-    std::string tokenizer;        ///< of files that are text; empty: none, and the bytes of text are its tokens
-    std::string field = "text";   ///< of a JSON line that is a document
-    std::string eod;              ///< token at the end of every document; empty: the tokenizer's own
-    std::string cache;            ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
+    std::string tokenizer;       ///< of files that are text; empty: none, and the bytes of text are its tokens
+    std::string field = "text";  ///< of a JSON line that is a document
+    std::string eod;             ///< token at the end of every document; empty: the tokenizer's own
+    std::string cache;           ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
   } data;
   struct Training {
     std::int64_t steps = 1000;
@@ -44,7 +44,7 @@ struct RunConfig {
     double learning_rate = 3e-4, minimum_learning_rate = 3e-5;
     std::optional<train::RateSchedule> learning_rate_schedule;  ///< nothing: the checkpoint's on resume, else the cosine
     std::int64_t warmup_steps = 0;
-    std::int64_t decay_steps = 0;  ///< of the learning rate, warm-up included; 0: the checkpoint's on resume, else `steps`
+    std::int64_t decay_steps = 0;     ///< of the learning rate, warm-up included; 0: the checkpoint's on resume, else `steps`
     std::int64_t cooldown_steps = 0;  ///< the last of them, in wsd; 0: the checkpoint's on resume, else a tenth
     double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
     double clip = 1.0;                ///< 0: off
@@ -58,11 +58,11 @@ struct RunConfig {
   struct Phase {
     std::string name;
     std::int64_t steps = 0;
-    int length = 0, global_batch = 0;                                ///< 0: training's
-    std::vector<std::string> sources;                                ///< "web", or "web=0.2" with another weight; empty: all
-    std::optional<train::RateSchedule> learning_rate_schedule;       ///< over these steps; nothing: the run's goes on
-    std::optional<double> learning_rate, minimum_learning_rate;      ///< of that schedule; nothing: training's
-    std::int64_t warmup_steps = 0, cooldown_steps = 0;               ///< likewise; a cool-down of 0: a tenth
+    int length = 0, global_batch = 0;                            ///< 0: training's
+    std::vector<std::string> sources;                            ///< "web", or "web=0.2" with another weight; empty: all
+    std::optional<train::RateSchedule> learning_rate_schedule;   ///< over these steps; nothing: the run's goes on
+    std::optional<double> learning_rate, minimum_learning_rate;  ///< of that schedule; nothing: training's
+    std::int64_t warmup_steps = 0, cooldown_steps = 0;           ///< likewise; a cool-down of 0: a tenth
     bool operator==(const Phase&) const = default;
   };
   std::vector<Phase> phases;  ///< empty: one, which is `training`
@@ -74,11 +74,12 @@ struct RunConfig {
     compute::Attention attention = compute::Attention::automatic;  ///< of GPUs
   } device;
   struct Checkpoint {
-    std::int64_t every = 0;  ///< steps; 0: off
-    Seconds every_time;      ///< 0: off
-    Seconds node_mtbf;       ///< mean time between failures of a node, which the time between checkpoints follows from; 0: off
-    int keep = 2;            ///< 0: all
+    std::int64_t every = 0;     ///< steps; 0: off
+    Seconds every_time;         ///< 0: off
+    Seconds node_mtbf;          ///< mean time between failures of a node, which the time between checkpoints follows from; 0: off
+    int keep = 2;               ///< 0: all
     bool asynchronous = false;  ///< written while training goes on, where there is memory for a copy of the state
+    std::string local;          ///< folder of each node that the newest goes to first, with %j, %N and $NAME; empty: none
   } checkpoint;
   struct Run {
     std::string directory = "flotilla-run";
@@ -87,11 +88,11 @@ struct RunConfig {
     std::string zone;            ///< empty: the partition of the rank's hetjob component
     Seconds time_limit;          ///< from the start of the process; 0: Slurm's, if it says
     Seconds stop_slack{60};
-    Seconds grace{30};         ///< between SIGTERM and SIGKILL
+    Seconds grace{30};            ///< between SIGTERM and SIGKILL
     std::string from;             ///< checkpoint of another run that a new run starts from; empty: none
     bool from_optimizer = false;  ///< with the optimizer's state
-    bool start_over = false;   ///< begin anew where a run's traces are without a checkpoint that can be read
-    bool part_of_job = false;  ///< a component of a heterogeneous job may have no rank
+    bool start_over = false;      ///< begin anew where a run's traces are without a checkpoint that can be read
+    bool part_of_job = false;     ///< a component of a heterogeneous job may have no rank
   } run;
   struct Watch {
     Seconds interval{0.5}, deadline{10};

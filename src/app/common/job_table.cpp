@@ -45,7 +45,8 @@ Choice<std::optional<cluster::Transport>> transports() {
   using Value = std::optional<cluster::Transport>;
   static const std::vector<std::string> names{"auto", "nccl", "device-mpi", "mpi"};
   static const std::vector<Value> values{std::nullopt, cluster::Transport::nccl, cluster::Transport::device_mpi, cluster::Transport::host};
-  return {names, [](const std::string& name) { return values.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())); },
+  return {names,
+          [](const std::string& name) { return values.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())); },
           [](const Value& transport) { return names.at(static_cast<std::size_t>(std::ranges::find(values, transport) - values.begin())); }};
 }
 
@@ -118,25 +119,31 @@ void add_source(Table& t, Job::DataSource& s) {
   t.add("data.source.name", &s.name, "name in metrics and checkpoints", {.value = "NAME", .unset = "none", .example = "web"});
   t.add("data.source.files", &s.files, "files and patterns of them", {.value = "FILE", .unset = "none", .example = "web-*.jsonl"});
   t.add("data.source.manifest", &s.manifest, "file that lists further files, one a line", {.value = "FILE", .unset = "none"});
-  t.add("data.source.validation", &s.validation, "files to evaluate on", {.value = "FILE", .unset = "data.validation-fraction of each file"});
-  t.add("data.source.weight", &s.weight, "fraction of the sequences of a run, relative to the other sources' weights", {.maximum = 1e9, .above = 0});
-  t.add("data.source.epochs", &s.epochs, "epochs at most, after which the other sources go on alone", {.minimum = 0, .maximum = 1e9, .unset = "any number"});
+  t.add("data.source.validation", &s.validation, "files to evaluate on",
+        {.value = "FILE", .unset = "data.validation-fraction of each file"});
+  t.add("data.source.weight", &s.weight, "fraction of the sequences of a run, relative to the other sources' weights",
+        {.maximum = 1e9, .above = 0});
+  t.add("data.source.epochs", &s.epochs, "epochs at most, after which the other sources go on alone",
+        {.minimum = 0, .maximum = 1e9, .unset = "any number"});
 }
 
 void add_data(Table& t, Job::Data& d) {
   t.section("data", "Token files");
   t.add("data.train", &d.train, "files to train on, and patterns of them", {.value = "FILE", .unset = "none", .example = "text.txt"});
-  t.add("data.validation", &d.validation, "files to evaluate on, and patterns of them", {.value = "FILE", .unset = "none", .example = "held-out.txt"});
+  t.add("data.validation", &d.validation, "files to evaluate on, and patterns of them",
+        {.value = "FILE", .unset = "none", .example = "held-out.txt"});
   t.add("data.validation-fraction", &d.validation_fraction,
         "fraction at the end of every training file that is held out for evaluation if data.validation is empty",
         {.minimum = 0, .below = 1});
   t.add("data.format", &d.format, "token file format; text: raw bytes, no tokenizer (vocabulary of 256)", formats());
   t.add("data.tokenizer", &d.tokenizer,
-        "tokenizer.json of a Hugging Face model, or a SentencePiece .model; text and JSON Lines files are tokenized once, before the first start",
+        "tokenizer.json of a Hugging Face model, or a SentencePiece .model; text and JSON Lines files are tokenized once, before the first "
+        "start",
         {.value = "FILE", .unset = "none", .example = "tokenizer.json"});
   t.add("data.field", &d.field, "key of the text in a JSON line", {.value = "KEY"});
   t.add("data.eod", &d.eod, "token at the end of every document", {.value = "TOKEN", .unset = "the tokenizer's own"});
-  t.add("data.cache", &d.cache, "directory of what data.tokenizer made", {.value = "DIRECTORY", .unset = "flotilla-tokens beside each file"});
+  t.add("data.cache", &d.cache, "directory of what data.tokenizer made",
+        {.value = "DIRECTORY", .unset = "flotilla-tokens beside each file"});
   t.add_entries<Job::DataSource>("data.source", "Sources of a mixture, instead of data.train", &d.sources, add_source);
 }
 
@@ -155,7 +162,8 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0", {.minimum = 0, .unset = "off"});
   t.add("training.decay-steps", &r.decay_steps, "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
         {.minimum = 0, .unset = "training.steps; on resume the checkpoint's"});
-  t.add("training.cooldown-steps", &r.cooldown_steps, "of these, the last iterations, in which the learning rate of wsd and wsd-sqrt decays",
+  t.add("training.cooldown-steps", &r.cooldown_steps,
+        "of these, the last iterations, in which the learning rate of wsd and wsd-sqrt decays",
         {.minimum = 0, .unset = "a tenth; on resume the checkpoint's"});
   t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only", {.minimum = 0});
   t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .below = 1});
@@ -194,7 +202,8 @@ void add_phase(Table& t, Job::Phase& p) {
   t.add("phase.minimum-learning-rate", &p.minimum_learning_rate, "final learning rate of the phase's own schedule",
         {.minimum = 0, .unset = "training.minimum-learning-rate"});
   t.add("phase.warmup-steps", &p.warmup_steps, "iterations of warm-up in the phase's own schedule", {.minimum = 0, .unset = "off"});
-  t.add("phase.cooldown-steps", &p.cooldown_steps, "iterations of cool-down in the phase's own schedule", {.minimum = 0, .unset = "a tenth"});
+  t.add("phase.cooldown-steps", &p.cooldown_steps, "iterations of cool-down in the phase's own schedule",
+        {.minimum = 0, .unset = "a tenth"});
 }
 
 void add_plan(Table& t, Job::Plan& p) {
@@ -231,8 +240,8 @@ void add_constraints(Table& t, Job::Plan& p) {
 
 void add_device_choice(Table& t, std::optional<compute::DeviceKind>& kind, bool& tf32) {
   t.section("device", "Devices");
-  t.add("device.kind", &kind, "what ranks compute on; auto: each on a GPU while there are GPUs, the others on CPUs",
-        device_kinds(), {.alias = "device"});
+  t.add("device.kind", &kind, "what ranks compute on; auto: each on a GPU while there are GPUs, the others on CPUs", device_kinds(),
+        {.alias = "device"});
   t.add("device.tf32", &tf32, "in precision fp32, GPUs round the operands of GEMMs to TF32 (sm_80 and later)");
 }
 
@@ -256,6 +265,11 @@ void add_running(Table& t, Job& job) {
   t.add("checkpoint.keep", &job.checkpoint.keep, "number of newest checkpoints to keep; 0 keeps all", {.minimum = 0});
   t.add("checkpoint.asynchronous", &job.checkpoint.asynchronous,
         "train on while a checkpoint is written, from a copy in memory if there is room for one");
+  t.add(
+      "checkpoint.local", &job.checkpoint.local,
+      "folder on each node that checkpoints go to first, drained into the run directory beside the steps; $NAME, %j (job ID) and %N (host) "
+      "are replaced",
+      {.value = "DIRECTORY", .unset = "off", .example = "$TMPDIR"});
   t.section("run", "The run");
   t.add("run.directory", &job.run.directory, "run directory: checkpoints, metrics, profile, outcome; a run found there is resumed",
         {.value = "DIRECTORY"});
@@ -294,11 +308,10 @@ void add_watching(Table& t, Job& job) {
   t.add("comm.deadline", &job.comm.deadline, "a message or collective without progress for this long is an error", {.above = 0});
   t.add("comm.reduction", &job.comm.reduction,
         "all-reduces between GPUs: ordered: the same plan gives the same bits; nccl: NCCL's own, which may be faster", reductions());
-  t.add(
-      "comm.transport", &job.comm.transport,
-      "between GPUs; auto: what measured fastest of NCCL and MPI on device memory, where they pass their proofs, and the hosts' memory; "
-      "nccl, device-mpi: that one, where it passes its proof; mpi: the hosts' memory",
-      transports());
+  t.add("comm.transport", &job.comm.transport,
+        "between GPUs; auto: what measured fastest of NCCL and MPI on device memory, where they pass their proofs, and the hosts' memory; "
+        "nccl, device-mpi: that one, where it passes its proof; mpi: the hosts' memory",
+        transports());
   t.section("report", "Reports");
   t.add("report.timeline", &job.report.timeline, "write a timeline of the last iteration's instructions (Perfetto JSON)",
         {.value = "FILE", .unset = "none"});
@@ -312,7 +325,9 @@ void add_watching(Table& t, Job& job) {
 }  // namespace
 
 Choice<Precision> precisions() {
-  return {{"fp32", "bf16", "fp16"}, [](const std::string& name) { return parse_precision(name); }, [](const Precision& p) { return to_string(p); }};
+  return {{"fp32", "bf16", "fp16"},
+          [](const std::string& name) { return parse_precision(name); },
+          [](const Precision& p) { return to_string(p); }};
 }
 
 void add_output(Table& t, Job::Output& o) {

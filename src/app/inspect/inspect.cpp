@@ -9,6 +9,8 @@
 #include "app/common/planning_text.hpp"
 #include "app/common/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/json.hpp"
@@ -17,6 +19,8 @@
 #include "flotilla/files/planning_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "flotilla/journal/history.hpp"
+#include "flotilla/journal/run_directory.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -36,20 +40,26 @@ void write_plan_of(const checkpoint::Manifest& manifest, const fs::path& directo
   files::write_plan(file, files::plan_from_json(manifest.plan, source));
 }
 
-FormatFinding of_checkpoint(const fs::path& directory, const InspectOptions& o) {
+/// `newer`: on nodes' storage only, where it is of the run that the checkpoint is of.
+FormatFinding of_checkpoint(const fs::path& directory, const InspectOptions& o,
+                            const std::optional<journal::CheckpointRecord>& newer = {}) {
   const auto description = checkpoint::describe(directory, o.verify);
   const bool sound = description.damaged_segments() == 0;
   if (!o.write_plan.empty()) write_plan_of(description.manifest, directory, o.write_plan);
-  if (o.output.json) return {checkpoint_json(description, directory), sound, true};
-  return {checkpoint_text(description, directory, o.output.file.empty() ? output_style() : Style{}), sound, true};
+  if (o.output.json) return {checkpoint_json(description, directory, newer), sound, true};
+  const auto remark = newer ? key_values_within({{"newest", printable(journal::undrained_in_words(*newer))}}, table_width) : std::string{};
+  return {remark + checkpoint_text(description, directory, o.output.file.empty() ? output_style() : Style{}), sound, true};
 }
 
 FormatFinding of_directory(const fs::path& path, const InspectOptions& o) {
   if (files::facts_of(path / "manifest.json")) return of_checkpoint(path, o);
   const auto steps = checkpoint::list(path);
+  const auto newer = files::facts_of(journal::metrics_file(path)) ? journal::undrained(journal::read_metrics(path)) : std::nullopt;
+  FLOTILLA_REQUIRE(!steps.empty() || !newer, ErrorKind::bad_input, path.string(), ": holds no checkpoint; ",
+                   newer ? journal::undrained_in_words(*newer) : "");
   FLOTILLA_REQUIRE(!steps.empty(), ErrorKind::bad_input, path.string(),
                    ": neither a committed checkpoint (no manifest.json) nor a run directory that holds one (no step-N/manifest.json)");
-  return of_checkpoint(steps.back().directory, o);
+  return of_checkpoint(steps.back().directory, o, newer && newer->step > steps.back().step ? newer : std::nullopt);
 }
 
 /// A state.h5 whose manifest is elsewhere: its own checksums are all there is.

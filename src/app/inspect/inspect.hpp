@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "flotilla/journal/metrics.hpp"
 #include "flotilla/plan/plan.hpp"
 
 namespace flotilla::app {
@@ -38,7 +40,9 @@ std::string checkpoint_text(const checkpoint::Description&, const std::filesyste
 std::string tensors_text(const checkpoint::Description&, const std::filesystem::path& file, const Style& = {});
 
 /// The same for programs: one JSON document that ends in a newline. Plans and profiles are their own files' JSON.
-std::string checkpoint_json(const checkpoint::Description&, const std::filesystem::path& directory);
+/// `newer`: a checkpoint of the same run on nodes' storage only.
+std::string checkpoint_json(const checkpoint::Description&, const std::filesystem::path& directory,
+                            const std::optional<journal::CheckpointRecord>& newer = {});
 std::string tensors_json(const checkpoint::Description&, const std::filesystem::path& file);
 
 }  // namespace flotilla::app

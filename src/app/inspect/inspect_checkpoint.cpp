@@ -168,9 +168,15 @@ std::string checkpoint_text(const Description& d, const std::filesystem::path& d
   return key_values_within(lines, table_width) + "\n" + tensors(d, style);
 }
 
-std::string checkpoint_json(const Description& d, const std::filesystem::path& directory) {
+std::string checkpoint_json(const Description& d, const std::filesystem::path& directory,
+                            const std::optional<journal::CheckpointRecord>& newer) {
   files::JsonLine line;
   line.add("directory", directory.string()).add_json("manifest", checkpoint::manifest_to_json(d.manifest));
+  if (newer) {
+    files::JsonLine place;
+    place.add("step", newer->step).add("local", newer->local).add("hosts", newer->hosts);
+    line.add_json("undrained_checkpoint", place.text());
+  }
   line.add("verified", d.verified).add("damaged_segments", d.damaged_segments()).add_json("tensors", tensor_list_json(d));
   return line.text() + "\n";
 }

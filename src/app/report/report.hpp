@@ -45,6 +45,7 @@ struct RunReport {
   std::vector<RunCost> costs;
   std::vector<double> losses{};  ///< of the iterations that count, in their order
   std::vector<journal::PhaseHistory> phases{};
+  std::optional<journal::CheckpointRecord> undrained{};  ///< the newest checkpoint, where it is on nodes' storage only
 };
 /// For people, within `width` columns.
 std::string run_report_text(const RunReport&, const Style&, int width);

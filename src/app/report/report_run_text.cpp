@@ -90,8 +90,8 @@ std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
 std::string phase_in_words(const journal::PhaseHistory& phase) {
   const auto words = text("length ", phase.length, ", global batch ", phase.global_batch);
   if (!phase.first_loss) return "no iterations yet; " + words;
-  return text("iterations ", phase.first_step + 1, " to ", phase.last_step, "; ", words, "; loss ", formatted("%.4f", *phase.first_loss), " to ",
-              formatted("%.4f", *phase.last_loss), "; ", Seconds{phase.seconds});
+  return text("iterations ", phase.first_step + 1, " to ", phase.last_step, "; ", words, "; loss ", formatted("%.4f", *phase.first_loss),
+              " to ", formatted("%.4f", *phase.last_loss), "; ", Seconds{phase.seconds});
 }
 
 std::string phases_json(const RunReport& report) {
@@ -126,6 +126,7 @@ std::string run_report_text(const RunReport& report, const Style& style, int wid
                    Seconds{totals.seconds})},
       {"lost", lost_in_words(totals.lost, totals.lost_seconds)}};
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
+  if (report.undrained) lines.emplace_back("checkpoint", printable(journal::undrained_in_words(*report.undrained)));
   for (const auto& phase : report.phases) lines.emplace_back("phase", text(printable(phase.phase), ": ", phase_in_words(phase)));
   std::string out = key_values_within(lines, table_width) + (style.unicode ? loss_curve(report) : "");
   for (std::size_t i = 0; i < starts; ++i) out += "\n" + incarnation_text(report.incarnations[i], report.costs[i], width);
@@ -142,6 +143,11 @@ std::string run_report_json(const RunReport& report) {
   line.add("lost_steps", totals.lost).add("lost_seconds", totals.lost_seconds).add("seconds", totals.seconds);
   add_cost(line, sum_of(report.costs));
   if (!report.phases.empty()) line.add_json("phases", phases_json(report));
+  if (const auto& local = report.undrained) {
+    files::JsonLine place;
+    place.add("step", local->step).add("local", local->local).add("hosts", local->hosts);
+    line.add_json("undrained_checkpoint", place.text());
+  }
   line.add_json("incarnations", "[" + list + "]");
   return line.text() + "\n";
 }

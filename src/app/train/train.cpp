@@ -26,6 +26,7 @@
 #include "flotilla/session/data_files.hpp"
 #include "flotilla/session/device_choice.hpp"
 #include "flotilla/session/job_plan.hpp"
+#include "flotilla/session/local_storage.hpp"
 #include "flotilla/session/phases.hpp"
 #include "flotilla/session/plan_choice.hpp"
 #include "flotilla/session/replan.hpp"
@@ -107,6 +108,7 @@ class Training {
   }
 
   void find_checkpoint() {
+    place_.local = session::take_up_local_storage(world_, job_, allocation_);
     std::string record;
     comm::agree_on(
         world_, "looking for a checkpoint",
@@ -141,8 +143,8 @@ class Training {
     const auto record = session::continued(saved, data_.record, saved_->manifest.step, saved_->directory.string());
     for (std::size_t i = 0; i < record.size(); ++i)
       if (const auto added = record[i].files.size() - saved[i].files.size(); added > 0)
-        log::info(record[i].name.empty() ? "the training data" : "source " + in_quotes(record[i].name), added == 1 ? " has " : " have ", added,
-                  " new ", added == 1 ? "file" : "files", " since step ", saved_->manifest.step, "; what was seen stays seen");
+        log::info(record[i].name.empty() ? "the training data" : "source " + in_quotes(record[i].name), added == 1 ? " has " : " have ",
+                  added, " new ", added == 1 ? "file" : "files", " since step ", saved_->manifest.step, "; what was seen stays seen");
     return session::to_json(record);
   }
 
@@ -233,8 +235,8 @@ class Training {
   void introduce(const session::ActivePlan& work, std::int64_t first_step) const {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
-    table += key_values_within({{"plan source", work.chosen.origin}, {"arena", text(work.arena, " on this rank; ", work.trainer->description())}},
-                               table_width);
+    table += key_values_within(
+        {{"plan source", work.chosen.origin}, {"arena", text(work.arena, " on this rank; ", work.trainer->description())}}, table_width);
     if (first_step >= job_.training.steps)
       table += text("all ", first_step, " steps are already done: nothing to do (--training.steps)\n");
     else if (first_step > 0)
@@ -251,8 +253,8 @@ class Training {
   session::RunContext place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;
-  std::int64_t steps_done_ = 0;   ///< by earlier incarnations
-  std::int64_t oldest_step_ = 0;  ///< of the checkpoints
+  std::int64_t steps_done_ = 0;      ///< by earlier incarnations
+  std::int64_t oldest_step_ = 0;     ///< of the checkpoints
   std::optional<session::Run> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
 };
 

@@ -28,11 +28,8 @@ struct BackgroundSave::Shared {
 
 class BackgroundSave::Thread {
  public:
-  Thread(std::shared_ptr<Shared> shared, const std::filesystem::path& run, LocalState state, const Manifest& manifest,
-         const SaveOptions& options)
-      : work_{std::make_shared<Work>(std::move(shared), run, std::move(state), manifest, options)}, thread_{[work = work_] {
-          work->run();
-        }} {}
+  Thread(std::shared_ptr<Shared> shared, LocalState state, Save save)
+      : work_{std::make_shared<Work>(std::move(shared), std::move(state), std::move(save))}, thread_{[work = work_] { work->run(); }} {}
   ~Thread() {
     if (!thread_.joinable()) return;
     for (const Seconds end = now() + to_end_by_itself; !over() && now() < end;) std::this_thread::sleep_for(std::chrono::milliseconds{5});
@@ -56,16 +53,11 @@ class BackgroundSave::Thread {
 
  private:
   struct Work {
-    Work(std::shared_ptr<Shared> with, std::filesystem::path where, LocalState what, Manifest says, SaveOptions how)
-        : shared{std::move(with)},
-          directory{std::move(where)},
-          state{std::move(what)},
-          manifest{std::move(says)},
-          options{std::move(how)} {}
+    Work(std::shared_ptr<Shared> with, LocalState what, Save how) : shared{std::move(with)}, state{std::move(what)}, save{std::move(how)} {}
 
     void run() noexcept {
       try {
-        report = save(shared->world, directory, state, manifest, options);
+        report = save(shared->world, state);
       } catch (...) {
         error = std::current_exception();
       }
@@ -73,10 +65,8 @@ class BackgroundSave::Thread {
     }
 
     const std::shared_ptr<Shared> shared;
-    const std::filesystem::path directory;
     const LocalState state;
-    const Manifest manifest;
-    const SaveOptions options;
+    const Save save;
     SaveReport report;
     std::exception_ptr error;
     std::atomic<bool> over{false};
@@ -86,12 +76,12 @@ class BackgroundSave::Thread {
   std::thread thread_;
 };
 
-BackgroundSave::BackgroundSave(const comm::World& world, const LocalState& like, StateMemory memory, Seconds deadline)
+BackgroundSave::BackgroundSave(const comm::World& world, const LocalState& like, StateMemory memory, Seconds deadline, int threads)
     : shared_{std::make_shared<Shared>(world, deadline)} {
   comm::agree_on(
       world, "taking memory for a copy of the training state",
       [&] {
-        if (memory == StateMemory::changes) shared_->copy.emplace(like);
+        if (memory == StateMemory::changes) shared_->copy.emplace(like, threads);
       },
       deadline);
 }
@@ -102,8 +92,13 @@ Bytes BackgroundSave::copy_size() const { return shared_->copy ? shared_->copy->
 
 void BackgroundSave::begin(const std::filesystem::path& run, const LocalState& state, const Manifest& manifest,
                            const SaveOptions& options) {
+  begin(state,
+        [run, manifest, options](const comm::World& world, const LocalState& kept) { return save(world, run, kept, manifest, options); });
+}
+
+void BackgroundSave::begin(const LocalState& state, Save save) {
   FLOTILLA_ASSERT(!thread_, "two saves at once");
-  thread_ = std::make_unique<Thread>(shared_, run, shared_->copy ? shared_->copy->take(state) : state, manifest, options);
+  thread_ = std::make_unique<Thread>(shared_, shared_->copy ? shared_->copy->take(state) : state, std::move(save));
 }
 
 bool BackgroundSave::over() const {

@@ -71,8 +71,7 @@ ChecksumIndex::ChecksumIndex(const std::vector<model::Tensor>& tensors) : tensor
       first_.push_back(first_.back() + (is_kept(kind, tensor) ? static_cast<std::size_t>(Segments{tensor.shape}.count()) : 0));
 }
 
-std::vector<std::uint32_t> owned_remainders(const LocalState& state, const ChecksumIndex& index) {
-  std::vector<std::uint32_t> remainders(index.size());
+void add_owned_remainders(const LocalState& state, const ChecksumIndex& index, std::vector<std::uint32_t>& remainders) {
   for (const auto& part : state.parts) {
     if (!part.owner) continue;
     const auto number = static_cast<std::size_t>(part.tensor);
@@ -89,14 +88,19 @@ std::vector<std::uint32_t> owned_remainders(const LocalState& state, const Check
                                                     static_cast<std::size_t>(box.inner)));
     }
   }
+}
+
+std::vector<std::uint32_t> owned_remainders(const LocalState& state, const ChecksumIndex& index) {
+  std::vector<std::uint32_t> remainders(index.size());
+  add_owned_remainders(state, index, remainders);
   return remainders;
 }
 
-std::vector<std::uint64_t> owned_elements(const LocalState& state) {
-  std::vector<std::uint64_t> elements(state.tensors->size());
+std::uint32_t remainder_of_table(std::span<const std::uint32_t> table) { return extended(0, std::as_bytes(table)); }
+
+void add_owned_elements(const LocalState& state, std::vector<std::uint64_t>& elements) {
   for (const auto& part : state.parts)
     if (part.owner) elements[static_cast<std::size_t>(part.tensor)] += static_cast<std::uint64_t>(part.elements());
-  return elements;
 }
 
 std::vector<std::uint32_t> checksums_of(const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,

@@ -33,10 +33,15 @@ class ChecksumIndex {
   std::vector<std::size_t> first_;  // by kind and tensor, and the end
 };
 
-/// Linear checksums (linear_crc.hpp) of what this rank owns, zero elsewhere; the XOR over all ranks is that of the whole state.
+/// Adds the linear checksums (linear_crc.hpp) of what this rank owns to a table of zeros, or of the same for other pieces; the XOR over all
+/// pieces of all ranks is that of the whole state.
+void add_owned_remainders(const LocalState&, const ChecksumIndex&, std::vector<std::uint32_t>& table);
+/// Of one piece alone.
 std::vector<std::uint32_t> owned_remainders(const LocalState&, const ChecksumIndex&);
-/// Elements that this rank owns, by tensor.
-std::vector<std::uint64_t> owned_elements(const LocalState&);
+/// One number for such a table, as linear as they are: that of several pieces is the XOR of theirs.
+std::uint32_t remainder_of_table(std::span<const std::uint32_t> table);
+/// Adds the elements that this rank owns, by tensor.
+void add_owned_elements(const LocalState&, std::vector<std::uint64_t>& elements);
 /// CRC-32Cs from the remainders of the whole state.
 std::vector<std::uint32_t> checksums_of(const std::vector<model::Tensor>&, const ChecksumIndex&, std::vector<std::uint32_t> remainders);
 /// CRC-32C of the table itself, as little-endian numbers.

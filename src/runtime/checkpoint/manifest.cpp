@@ -140,8 +140,8 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   require_own_checksum(text, source);
   const Json document = Json::parse(text, source);
   files::require_format(document, format, version);
-  document.expect_keys({"format", "version", "step", "optimizer_steps", "loss_scale", "sequences", "seed", "data_fingerprint", "data", "training", "tensors",
-                        "frozen", "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
+  document.expect_keys({"format", "version", "step", "optimizer_steps", "loss_scale", "sequences", "seed", "data_fingerprint", "data",
+                        "training", "tensors", "frozen", "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
   document.at("checksum_crc32c");
   Manifest manifest;
   manifest.step = document.get_int64("step", 0);

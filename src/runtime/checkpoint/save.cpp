@@ -10,6 +10,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/store/plain_file.hpp"
 #include "state_file.hpp"
+#include "state_source.hpp"
 #include "structure.hpp"
 
 namespace flotilla::checkpoint {
@@ -20,8 +21,14 @@ namespace fs = std::filesystem;
 /// One save, phase by phase. Each phase ends in agreement: a failure on one rank is every rank's.
 class Saver {
  public:
-  Saver(const comm::World& world, const fs::path& run, const LocalState& state, const Manifest& manifest, const SaveOptions& options)
-      : world_{world}, run_{run}, state_{state}, tensors_{*state.tensors}, manifest_{manifest}, options_{options}, index_{*state.tensors} {}
+  Saver(const comm::World& world, const fs::path& run, const StateSource& source, const Manifest& manifest, const SaveOptions& options)
+      : world_{world},
+        run_{run},
+        source_{source},
+        tensors_{*source.tensors},
+        manifest_{manifest},
+        options_{options},
+        index_{*source.tensors} {}
 
   SaveReport save() {
     const Seconds start = now();
@@ -57,13 +64,18 @@ class Saver {
     comm::require_same(world_, "the checkpoint to save", text(run_.string(), " step ", manifest_.step, " tensors ", fingerprint(tensors_)),
                        options_.deadline);
     const Seconds start = now();
-    std::vector<std::uint32_t> remainders;
-    std::vector<std::uint64_t> owned;
+    std::vector<std::uint32_t> remainders(index_.size());
+    std::vector<std::uint64_t> owned(tensors_.size());
     agree_on("computing checksums", [&] {
-      check_parts();
-      remainders = owned_remainders(state_, index_);
-      owned = owned_elements(state_);
-      owned.push_back(has_exploded(state_));
+      bool exploded = false;
+      source_.visit([&](const LocalState& state) {
+        check_parts(state);
+        add_owned_remainders(state, index_, remainders);
+        add_owned_elements(state, owned);
+        exploded = exploded || has_exploded(state);
+      });
+      if (source_.require_sound) source_.require_sound(remainders);
+      owned.push_back(exploded);
     });
     agree_on("combining checksums", [&] {
       combine_xor(world_.control(), remainders, options_.deadline);
@@ -77,8 +89,8 @@ class Saver {
   }
 
   /// Ours to get right, so an internal error; but one that all ranks hear of.
-  void check_parts() const {
-    for (const auto& part : state_.parts)
+  void check_parts(const LocalState& state) const {
+    for (const auto& part : state.parts)
       for (auto kind : kinds)
         FLOTILLA_REQUIRE(part.keeps(kind), ErrorKind::internal,
                          "checkpoint: ", dataset_name(kind, tensors_.at(static_cast<std::size_t>(part.tensor)).name), " has ",
@@ -122,7 +134,7 @@ class Saver {
     const Seconds start = now();
     agree_on("writing the checkpoint", [&] {
       file_ = store::PlainFile::open_for_writing(state_path());
-      write_owned(*file_, offsets_, state_);
+      source_.visit([&](const LocalState& state) { write_owned(*file_, offsets_, state); });
     });
     report_.write = now() - start;
   }
@@ -217,7 +229,7 @@ class Saver {
 
   const comm::World& world_;
   const fs::path run_;
-  const LocalState& state_;
+  const StateSource& source_;
   const std::vector<model::Tensor>& tensors_;
   Manifest manifest_;
   const SaveOptions& options_;
@@ -247,7 +259,12 @@ std::string_view to_string(Phase phase) {
 
 SaveReport save(const comm::World& world, const fs::path& run, const LocalState& state, const Manifest& manifest,
                 const SaveOptions& options) {
-  return Saver{world, run, state, manifest, options}.save();
+  return save_from(world, run, {state.tensors, [&](const auto& take) { take(state); }, {}}, manifest, options);
+}
+
+SaveReport save_from(const comm::World& world, const fs::path& run, const StateSource& source, const Manifest& manifest,
+                     const SaveOptions& options) {
+  return Saver{world, run, source, manifest, options}.save();
 }
 
 }  // namespace flotilla::checkpoint

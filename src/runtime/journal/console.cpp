@@ -43,7 +43,9 @@ std::string evaluation_line(const EvaluationRecord& r, std::int64_t total_steps)
 
 std::string checkpoint_line(const CheckpointRecord& r, std::int64_t total_steps) {
   const auto pause = r.pause_seconds ? " beside the steps, pause " + to_string(Seconds{*r.pause_seconds}) : std::string{};
-  return position(r.step, total_steps) + "  checkpoint saved (" + to_string(Bytes{r.bytes}) + ", " + to_string(Seconds{r.seconds}) + pause + ")";
+  const auto where = r.in_run_directory() ? std::string{} : " on node-local storage";
+  return position(r.step, total_steps) + "  checkpoint saved" + where + " (" + to_string(Bytes{r.bytes}) + ", " +
+         to_string(Seconds{r.seconds}) + pause + ")";
 }
 
 bool gets_line(std::int64_t step, std::int64_t first_step, std::int64_t total_steps, std::int64_t every, bool terminal) {

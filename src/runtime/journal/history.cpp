@@ -53,7 +53,7 @@ void add_steps(Histories& all, const Metrics& metrics) {
   }
   for (const auto& save : metrics.checkpoints) {
     auto& h = of(all, save.incarnation);
-    ++h.checkpoints;
+    if (save.in_run_directory()) ++h.checkpoints;
     h.checkpoint_seconds += save.pause();
     h.ended = std::max(h.ended, save.time);
   }
@@ -154,15 +154,34 @@ std::vector<PhaseHistory> phases_in(const Metrics& metrics) {
   return phases;
 }
 
+namespace {
+
+/// No later start went back to before it.
+bool counts_still(const CheckpointRecord& save, const Metrics& metrics) {
+  return std::ranges::none_of(metrics.starts,
+                              [&](const StartRecord& start) { return start.incarnation > save.incarnation && start.step < save.step; });
+}
+
+}  // namespace
+
+std::optional<CheckpointRecord> undrained(const Metrics& metrics) {
+  std::optional<CheckpointRecord> newest;
+  for (const auto& save : metrics.checkpoints)
+    if (counts_still(save, metrics) && (!newest || newest->step < save.step || (newest->step == save.step && save.in_run_directory())))
+      newest = save;
+  return newest && !newest->in_run_directory() ? newest : std::nullopt;
+}
+
+std::string undrained_in_words(const CheckpointRecord& record) {
+  return text("step ", record.step, " is on ", record.hosts, " only, in ", record.local);
+}
+
 std::int64_t last_saved_step(const std::filesystem::path& run) {
   std::int64_t last = 0;
   if (files::facts_of(metrics_file(run))) {
     const auto metrics = read_metrics(run);
-    for (const auto& save : metrics.checkpoints) {
-      const bool counts = std::ranges::none_of(
-          metrics.starts, [&](const StartRecord& start) { return start.incarnation > save.incarnation && start.step < save.step; });
-      if (counts) last = std::max(last, save.step);
-    }
+    for (const auto& save : metrics.checkpoints)
+      if (counts_still(save, metrics)) last = std::max(last, save.step);
     return last;
   }
   for (const int number : incarnation_numbers(run))

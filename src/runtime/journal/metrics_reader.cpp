@@ -87,7 +87,8 @@ EvaluationRecord read_evaluation(const Json& json) {
 DataRecord read_data(const Json& json) {
   auto r = with_stamps<DataRecord>(json);
   for (const auto& source : json.at("sources").items())
-    r.sources.push_back({source.get_string("source"), quantity(source, "weight"), source.get_int64("sequences", 0), source.get_int64("drawn", 0)});
+    r.sources.push_back(
+        {source.get_string("source"), quantity(source, "weight"), source.get_int64("sequences", 0), source.get_int64("drawn", 0)});
   return r;
 }
 CheckpointRecord read_checkpoint(const Json& json) {
@@ -95,6 +96,8 @@ CheckpointRecord read_checkpoint(const Json& json) {
   r.bytes = json.get_int64("bytes", 0);
   r.seconds = duration(json, "seconds");
   if (json.has("pause_seconds")) r.pause_seconds = duration(json, "pause_seconds");
+  if (json.has("local")) r.local = json.get_string("local");
+  if (json.has("hosts")) r.hosts = json.get_string("hosts");
   return r;
 }
 ForecastRecord read_forecast(const Json& json) {

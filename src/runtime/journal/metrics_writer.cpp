@@ -73,6 +73,7 @@ JsonLine members(const CheckpointRecord& r) {
   auto line = event("checkpoint", r.step);
   line.add("bytes", r.bytes).add("seconds", r.seconds);
   if (r.pause_seconds) line.add("pause_seconds", *r.pause_seconds);
+  if (!r.in_run_directory()) line.add("local", r.local).add("hosts", r.hosts);
   return line;
 }
 JsonLine members(const ForecastRecord& r) {

@@ -15,6 +15,13 @@ std::vector<Rank> active_ranks_of(const plan::Plan& plan) {
   return ranks;
 }
 
+std::string hosts_of(const comm::World& active) {
+  std::string hosts;
+  for (int r = 0; r < active.size(); ++r)
+    if (r == 0 || active.host(Rank{r}) != active.host(Rank{r - 1})) hosts += (hosts.empty() ? "" : ", ") + active.host(Rank{r});
+  return hosts;
+}
+
 plan::Plan renumbered(plan::Plan plan, const std::vector<Rank>& active) {
   for (auto& stage : plan.stages)
     for (auto& replica : stage.replicas)

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <thread>
 
+#include "active_ranks.hpp"
 #include "asynchronous_saves.hpp"
 #include "control_requests.hpp"
 #include "device_inventory.hpp"
@@ -44,23 +45,20 @@ std::string origin_of_weights(const RunConfig& config) {
   return config.weights.empty() ? "at random" : std::filesystem::path{config.weights}.filename().string();
 }
 
-std::vector<std::pair<std::string, std::string>> provenance(const RunContext& place, const Incarnation& allocation, const ChosenPlan& chosen,
-                                                            const train::Trainer& trainer, const comm::World& active) {
-  std::string hosts;
-  for (int r = 0; r < active.size(); ++r)
-    if (r == 0 || active.host(Rank{r}) != active.host(Rank{r - 1})) hosts += (hosts.empty() ? "" : ", ") + active.host(Rank{r});
+std::vector<std::pair<std::string, std::string>> provenance(const RunContext& place, const Incarnation& allocation,
+                                                            const ChosenPlan& chosen, const train::Trainer& trainer,
+                                                            const comm::World& active) {
   std::string devices;
   for (const auto& type : chosen.profile.device_types) devices += (devices.empty() ? "" : ", ") + type.name;
-  std::vector<std::pair<std::string, std::string>> words{
-      {"flotilla", FLOTILLA_VERSION},
-      {"software", chosen.profile.software},
-      {"compute", trainer.description()},
-      {"device types", devices},
-      {"hosts", hosts},
-      {"ranks", std::to_string(active.size())},
-      {"incarnation", std::to_string(allocation.incarnation())},
-      {"started", utc_now()},
-      {"weights", origin_of_weights(place.config)}};
+  std::vector<std::pair<std::string, std::string>> words{{"flotilla", FLOTILLA_VERSION},
+                                                         {"software", chosen.profile.software},
+                                                         {"compute", trainer.description()},
+                                                         {"device types", devices},
+                                                         {"hosts", hosts_of(active)},
+                                                         {"ranks", std::to_string(active.size())},
+                                                         {"incarnation", std::to_string(allocation.incarnation())},
+                                                         {"started", utc_now()},
+                                                         {"weights", origin_of_weights(place.config)}};
   std::ranges::move(provenance_of(place.schedule), std::back_inserter(words));
   words.emplace_back("configuration", place.config.configuration);
   return words;
@@ -145,8 +143,8 @@ class Run::State {
         deadline());
   }
 
-  /// The first phase that a plan does not serve, from the one on that follows so many steps. A state that was loaded may be of an earlier phase
-  /// than the checkpoint that the plan was chosen for, if that is damaged: the run then leaves for its phase at once.
+  /// The first phase that a plan does not serve, from the one on that follows so many steps. A state that was loaded may be of an earlier
+  /// phase than the checkpoint that the plan was chosen for, if that is damaged: the run then leaves for its phase at once.
   std::size_t end_phase(const plan::Plan& plan, std::int64_t steps_done) const {
     const auto next = phase_after(place_.phases, steps_done);
     return fits(plan, place_.phases[next]) ? end_of_shape(place_.phases, next) : next;
@@ -179,6 +177,8 @@ class Run::State {
             work.active_ranks,
             work.chosen.profile,
             asynchronous_saves(place_, work),
+            place_.local,
+            drains(work),
             requests(work),
             replanner(work),
             &ahead_,
@@ -186,6 +186,11 @@ class Run::State {
               if (work.active->rank() == Rank{0}) ahead_.invite(work.active_ranks);
               ahead_.begin(place_, work, work.active_ranks.front(), next);
             }};
+  }
+
+  std::unique_ptr<checkpoint::BackgroundSave> drains(const ActivePlan& work) const {
+    if (!place_.local) return nullptr;
+    return std::make_unique<checkpoint::BackgroundSave>(*work.active, checkpoint::LocalState{}, checkpoint::StateMemory::stays, deadline());
   }
 
   /// The run ends, and a plan may be half ready.

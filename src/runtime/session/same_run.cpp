@@ -23,6 +23,13 @@ std::string traces(const std::filesystem::path& run) {
   return {};
 }
 
+/// " (step 120 is on n1 only, ...)", where that is why it is not here.
+std::string local_in_words(const std::filesystem::path& run) {
+  const auto local = journal::undrained(journal::read_metrics(run));
+  return local ? text(" (", journal::undrained_in_words(*local), ": --checkpoint.local brings it back while those nodes have it)")
+               : std::string{};
+}
+
 std::optional<checkpoint::Loaded> latest_unless(const std::filesystem::path& run, bool start_over) {
   try {
     return checkpoint::latest(run);
@@ -39,8 +46,8 @@ std::optional<checkpoint::Loaded> checkpoint_to_resume(const std::filesystem::pa
   auto saved = latest_unless(run, start_over);
   if (saved) {
     if (const auto told = journal::last_saved_step(run); told > saved->manifest.step)
-      log::warning(run.string(), ": the journal tells of a checkpoint at step ", told, "; the newest that can be read is of step ",
-                   saved->manifest.step);
+      log::warning(run.string(), ": the journal tells of a checkpoint at step ", told, local_in_words(run),
+                   "; the newest that can be read is of step ", saved->manifest.step);
     return saved;
   }
   if (start_over) return std::nullopt;

@@ -25,9 +25,7 @@
 namespace flotilla::session {
 namespace {
 
-void say(const std::string& line) {
-  print(printable_lines(line) + "\n");
-}
+void say(const std::string& line) { print(printable_lines(line) + "\n"); }
 
 }  // namespace
 
@@ -37,6 +35,7 @@ TrainingLoop::TrainingLoop(LoopInput input)
       began_{now()},
       done_{in_.first_step},
       saved_{in_.change ? -1 : in_.first_step},
+      in_run_{saved_},
       last_save_{now()},
       guard_{surroundings(), in_.active.rank() == Rank{0}, in_.config.run.grace, in_.ends},
       search_{in_.plan_again} {
@@ -132,10 +131,7 @@ SegmentResult TrainingLoop::run_steps() {
     check_forecast(took);
     check_speed(took);
     evaluate_if_due();
-    if (result.save && save_under_way()) {  // the first rank says that it is over
-      settle();
-      result.save = false;
-    }
+    if (result.save) result.save = attend();
     const auto outcome = outcome_of(result, done_, config.training.steps, retry_.failing() ? SaveSchedule{} : schedule_);
     if (outcome.ends()) in_.ahead->abandon();
     if (outcome.ends())
@@ -167,8 +163,8 @@ SegmentResult TrainingLoop::leave_phase() {
   in_.make_ready(in_.next_phase);
   const auto refused = in_.ahead->wait()->refused;
   if (refused.empty())
-    return {ExitCode::done, "the run continues with the next phase", done_, true, since, in_.trainer.optimizer_steps(), false,
-            in_.trainer.loss_scale()};
+    return {ExitCode::done, "the run continues with the next phase", done_, true,
+            since,          in_.trainer.optimizer_steps(),           false, in_.trainer.loss_scale()};
   in_.ahead->drop();
   save_for_the_end(in_.manifest);
   return ended(ExitCode::requeue, text(in_.phases[in_.end_phase].name, ": ", refused, ": saved at step ", done_));
@@ -200,8 +196,8 @@ std::optional<SegmentResult> TrainingLoop::advance_change() {
   const Seconds since = now();
   const auto* ready = in_.ahead->wait();
   if (ready->refused.empty())
-    return SegmentResult{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps(), false,
-                         in_.trainer.loss_scale()};
+    return SegmentResult{ExitCode::done, "the run continues under another plan", done_, true,
+                         since,          in_.trainer.optimizer_steps(),          false, in_.trainer.loss_scale()};
   if (speaks()) tell(PlanChange{done_, ready->next.reason, since, {}, ready->refused, {}});
   switch_.refuse();
   in_.ahead->drop();
@@ -231,12 +227,11 @@ train::StepRequests TrainingLoop::step_requests() {
   }
   if (speaks()) look_for_next_plan();
   step_requests.change = switch_.tells(in_.ahead->over());
-  if (save_under_way()) {
-    const bool over = in_.background->over();  // where a peer was lost, any rank may hear of it first
-    step_requests.save = speaks() && over;
-  } else {
-    step_requests.save = speaks() && (retry_.failing() ? retry_.due(now()) : schedule_.due_at(now(), last_save_));
-  }
+  // Where a peer was lost, any rank may hear of it first.
+  found_.saved = save_under_way() && in_.background->over();
+  found_.drained = drain_under_way() ? in_.drains->over() : to_drain_ && drain_retry_.due(now());
+  found_.due = !save_under_way() && (retry_.failing() ? retry_.due(now()) : schedule_.due_at(now(), last_save_));
+  step_requests.save = speaks() && (found_.saved || found_.drained || found_.due);
   return step_requests;
 }
 
@@ -374,15 +369,15 @@ void TrainingLoop::note_data() {
   record.step = done_;
   const auto drawn = training.drawn(done_);
   for (std::size_t i = 0; i < drawn.size(); ++i)
-    record.sources.push_back(
-        {training.sources()[i].name, training.sources()[i].weight, training.sequences_per_epoch(static_cast<int>(i), phase().length), drawn[i]});
+    record.sources.push_back({training.sources()[i].name, training.sources()[i].weight,
+                              training.sequences_per_epoch(static_cast<int>(i), phase().length), drawn[i]});
   metrics_->write(record);
 }
 
 SegmentResult TrainingLoop::hand_over(const plan::Plan& plan, const std::string& why) {
   auto manifest = in_.manifest;
   manifest.plan = files::plan_to_json(plan);
-  saved_ = -1;  // the same step under another plan is another checkpoint
+  saved_ = in_run_ = -1;  // the same step under another plan is another checkpoint
   save_for_the_end(manifest);
   return ended(ExitCode::requeue, text(why, ": saved at step ", done_, " under the next plan"));
 }

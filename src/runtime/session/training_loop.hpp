@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint_interval.hpp"
 #include "flotilla/checkpoint/background_save.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/checkpoint/local.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -17,14 +19,13 @@
 #include "flotilla/monitor/speed_watch.hpp"
 #include "flotilla/session/incarnation.hpp"
 #include "flotilla/session/run_config.hpp"
+#include "flotilla/session/run_totals.hpp"
 #include "flotilla/session/segment_result.hpp"
 #include "flotilla/session/training_data.hpp"
 #include "flotilla/train/trainer.hpp"
-#include "checkpoint_interval.hpp"
 #include "plan_ahead.hpp"
 #include "plan_search.hpp"
 #include "plan_switch.hpp"
-#include "flotilla/session/run_totals.hpp"
 #include "recent_steps.hpp"
 #include "save_retry.hpp"
 #include "save_schedule.hpp"
@@ -43,18 +44,20 @@ struct LoopInput {
   checkpoint::Manifest manifest;  ///< what every checkpoint of this incarnation says; step, sequences and time are filled in
   std::int64_t first_step = 0;    ///< steps already done
   const std::vector<Phase>& phases;
-  std::size_t end_phase = 0;            ///< the first one behind those that the plan serves; phases.size(): the run ends
-  std::optional<NextPlan> next_phase;   ///< its plan
-  double peak_flops = 0;          ///< of all devices of the active ranks together, FLOP/s
+  std::size_t end_phase = 0;           ///< the first one behind those that the plan serves; phases.size(): the run ends
+  std::optional<NextPlan> next_phase;  ///< its plan
+  double peak_flops = 0;               ///< of all devices of the active ranks together, FLOP/s
   std::string plan_summary;
-  simulate::Forecast forecast;          ///< of the plan, with its timeline; the active ranks' rank 0 has it
-  std::optional<Seconds> ends;          ///< of the job's time, on the clock of flotilla::now()
-  std::optional<PlanChange> change;     ///< the run goes on after this
-  std::optional<Seconds> longest_save;  ///< that this run has measured; empty: its metrics say
-  RunTotals* totals = nullptr;          ///< what the loop does is added to it, where it writes the metrics
-  std::vector<Rank> active_ranks;       ///< of the job, by rank of the active ranks
-  cluster::Profile profile;             ///< of the job's devices
+  simulate::Forecast forecast;                             ///< of the plan, with its timeline; the active ranks' rank 0 has it
+  std::optional<Seconds> ends;                             ///< of the job's time, on the clock of flotilla::now()
+  std::optional<PlanChange> change;                        ///< the run goes on after this
+  std::optional<Seconds> longest_save;                     ///< that this run has measured; empty: its metrics say
+  RunTotals* totals = nullptr;                             ///< what the loop does is added to it, where it writes the metrics
+  std::vector<Rank> active_ranks;                          ///< of the job, by rank of the active ranks
+  cluster::Profile profile;                                ///< of the job's devices
   std::unique_ptr<checkpoint::BackgroundSave> background;  ///< empty: saves are synchronous
+  std::optional<checkpoint::LocalPlace> local;             ///< where checkpoints go first; empty: into the run directory
+  std::unique_ptr<checkpoint::BackgroundSave> drains;      ///< from there into the run directory
   /// Asked before each step, on the active ranks' rank 0.
   std::function<std::optional<NextPlan>()> next_plan;
   /// Asked when a device or a link has been slow for a while, or is so no longer; empty: nobody plans again.
@@ -117,15 +120,30 @@ class TrainingLoop {
   /// Trains on where the run directory is full or away, and tries again later. An asynchronous save first waits for the one before it.
   void save();
   bool save_under_way() const { return in_.background && in_.background->under_way(); }
-  /// Waits for the save under way, if one is; false where it failed, and is tried again later. Collective.
-  bool settle();
+  /// What the first rank found over or due before this step; whether a save is due. Collective.
+  bool attend();
+  /// Waits for the asynchronous save under way, if one is; false where it failed, and is tried again later. Collective.
+  bool settle_save();
+  /// Waits until nothing is written any more. Collective.
+  void settle();
   /// The same where nothing follows: waits for room while that is of use, then throws the AgreedError.
   void save_for_the_end(const checkpoint::Manifest&);
   /// Before the next try, the same on every rank; nothing where none would end in time. Collective.
   std::optional<Seconds> pause_for_room(RoomWait&) const;
   /// Why there was no room; nothing when `work` made a checkpoint of `step` or began to. Throws what cannot be tried again. Collective.
   std::optional<comm::AgreedError> attempt(const std::function<void()>& work);
+  /// Into the run directory.
   void save_now(checkpoint::Manifest);
+  /// On the nodes' storage; false where that is full or away, which is warned of. Collective.
+  bool save_locally_now(checkpoint::Manifest);
+  /// The local checkpoint of a step is committed; the one before it is of no more use unless it is being drained.
+  void note_local(std::int64_t step, const checkpoint::SaveReport&, std::optional<Seconds> pause);
+  void warn_of_local(const comm::AgreedError&);
+  bool drain_under_way() const { return in_.drains && in_.drains->under_way(); }
+  /// Drains the newest local checkpoint, where none is being drained.
+  void begin_drain();
+  /// Waits for the drain under way, if one is. Collective.
+  void settle_drain();
   void begin_save(checkpoint::Manifest);
   /// What the checkpoint of this step says. Collective: the run directory must still be ours.
   checkpoint::Manifest completed(checkpoint::Manifest) const;
@@ -150,12 +168,24 @@ class TrainingLoop {
   std::int64_t done_;         ///< steps
   std::int64_t skipped_ = 0;  ///< steps in a row that made no update, up to the last one done
   std::int64_t saved_;        ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
+  std::int64_t in_run_;       ///< the same in the run directory
   Seconds last_save_;
   SaveRetry retry_;
   struct {
     std::int64_t step = 0;
     Seconds begun, pause;
+    bool local = false;
   } writing_;  ///< the asynchronous save under way
+  struct {
+    std::int64_t step = 0;
+    Seconds begun;
+  } draining_;                            ///< the local checkpoint on its way into the run directory
+  std::optional<std::int64_t> to_drain_;  ///< the newest local one, where it is not on its way
+  SaveRetry drain_retry_;
+  bool local_full_ = false;  ///< the last local save failed
+  struct {
+    bool saved = false, drained = false, due = false;
+  } found_;  ///< before the step in hand, on the active ranks' first rank
   std::string stop_reason_;
   PlanSwitch switch_;
   bool disturbed_ = false;                         ///< planning or preparing went on in this window; rank 0

@@ -19,7 +19,8 @@ namespace flotilla::session {
 
 Seconds TrainingLoop::longest_save_so_far() const {
   Seconds longest;
-  for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints) longest = std::max(longest, Seconds{save.seconds});
+  for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints)
+    if (save.in_run_directory()) longest = std::max(longest, Seconds{save.seconds});
   return longest;
 }
 
@@ -27,7 +28,9 @@ void TrainingLoop::begin_interval() {
   const auto& checkpoint = in_.config.checkpoint;
   if (checkpoint.node_mtbf.value <= 0) return;
   failures_.emplace(checkpoint.node_mtbf, journal::read_history(in_.allocation.run()));
-  const auto saves = journal::read_metrics(in_.allocation.run()).checkpoints;
+  auto saves = journal::read_metrics(in_.allocation.run()).checkpoints;
+  std::erase_if(saves,
+                [this](const auto& save) { return save.in_run_directory() == in_.local.has_value(); });  // a drain costs next to nothing
   if (saves.empty())
     schedule_.every_time = first_interval;
   else
@@ -43,19 +46,45 @@ void TrainingLoop::choose_interval(Seconds save) {
   // Said once, and when it has become another: saves vary.
   if (std::max(told_interval_, interval) < 2 * std::min(told_interval_, interval)) return;
   told_interval_ = interval;
-  print(text("checkpoints every ", interval, ": a save costs ", save, ", a failure is expected every ", mtbf, " (",
-             failures_->seen(), " so far)\n"));
+  print(text("checkpoints every ", interval, ": a save costs ", save, ", a failure is expected every ", mtbf, " (", failures_->seen(),
+             " so far)\n"));
 }
 
 void TrainingLoop::save() {
-  if (!settle() || saved_ == done_) return;
+  if (!settle_save() || saved_ == done_) return;
+  if (in_.local && !in_.background && save_locally_now(in_.manifest)) return;
   const auto failure = attempt([&] { in_.background ? begin_save(in_.manifest) : save_now(in_.manifest); });
   if (failure) warn_of(*failure);
 }
 
-bool TrainingLoop::settle() {
+bool TrainingLoop::attend() {
+  auto found = found_;
+  if (in_.local) {  // there are two things that may be over
+    const auto words = text(found.saved, found.drained, found.due);
+    const auto told = mpi::broadcast_string(in_.active.control(), words, 0, in_.config.comm.deadline);
+    found = {told.at(0) == '1', told.at(1) == '1', told.at(2) == '1'};
+  } else {
+    found = {save_under_way(), false, !save_under_way()};
+  }
+  if (found.drained) settle_drain();
+  const bool was_local = writing_.local;
+  if (found.saved && !settle_save() && was_local) return true;  // now into the run directory
+  return found.due;
+}
+
+bool TrainingLoop::settle_save() {
   if (!save_under_way()) return true;
   const Seconds since = now();
+  if (writing_.local) {
+    try {
+      const auto report = in_.background->wait();
+      note_local(writing_.step, report, writing_.pause + (now() - since));
+      return true;
+    } catch (const comm::AgreedError& failure) {
+      warn_of_local(failure);
+      return false;
+    }
+  }
   const auto failure = attempt([&] {
     const auto report = in_.background->wait();
     journal::CheckpointRecord record;
@@ -69,6 +98,11 @@ bool TrainingLoop::settle() {
   return !failure;
 }
 
+void TrainingLoop::settle() {
+  settle_save();
+  while (drain_under_way()) settle_drain();
+}
+
 void TrainingLoop::warn_of(const comm::AgreedError& failure) const {
   if (retry_.failures() == 1 && speaks())
     log::warning(failure.what(), "; training continues, and the save is tried again",
@@ -76,8 +110,9 @@ void TrainingLoop::warn_of(const comm::AgreedError& failure) const {
 }
 
 void TrainingLoop::save_for_the_end(const checkpoint::Manifest& manifest) {
+  if (to_drain_ && *to_drain_ != done_) to_drain_.reset();  // the one that follows is newer
   settle();
-  if (saved_ == done_) return;
+  if (in_run_ == done_) return;
   RoomWait wait;
   wait.began = now();
   for (bool told = false;; told = true) {
@@ -134,6 +169,7 @@ checkpoint::SaveOptions TrainingLoop::save_options() const {
 }
 
 void TrainingLoop::save_now(checkpoint::Manifest manifest) {
+  while (drain_under_way()) settle_drain();  // one at a time writes there
   manifest = completed(std::move(manifest));
   const auto report = checkpoint::save(in_.active, in_.allocation.run(), in_.trainer.state(), manifest, save_options());
   last_save_ = now();
@@ -146,20 +182,35 @@ void TrainingLoop::save_now(checkpoint::Manifest manifest) {
 
 void TrainingLoop::begin_save(checkpoint::Manifest manifest) {
   const Seconds begun = now();
-  in_.background->begin(in_.allocation.run(), in_.trainer.state(), completed(std::move(manifest)), save_options());
+  const bool local = in_.local && !local_full_;
+  local_full_ = false;  // the next one is to try again
+  if (!local)
+    while (drain_under_way()) settle_drain();
+  manifest = completed(std::move(manifest));
+  if (local)
+    in_.background->begin(in_.trainer.state(), [place = *in_.local, manifest, options = save_options()](
+                                                   const comm::World& world, const checkpoint::LocalState& kept) {
+      return checkpoint::save_locally(world, place, kept, manifest, options);
+    });
+  else
+    in_.background->begin(in_.allocation.run(), in_.trainer.state(), manifest, save_options());
   last_save_ = now();
-  writing_ = {done_, begun, last_save_ - begun};
+  writing_ = {done_, begun, last_save_ - begun, local};
 }
 
 void TrainingLoop::note_saved(journal::CheckpointRecord record) {
-  saved_ = record.step;
-  const bool failed_before = retry_.failing();
+  saved_ = std::max(saved_, record.step);
+  in_run_ = record.step;
+  if (to_drain_ && *to_drain_ <= in_run_) to_drain_.reset();
+  if (in_.local) checkpoint::remove_parts(*in_.local, in_.active.rank(), in_run_);
+  const bool failed_before = retry_.failing() || drain_retry_.failing();
   retry_.worked();
+  drain_retry_.worked();
   if (!speaks()) return;
   if (failed_before) log::info("the run directory has room again: saved at step ", record.step);
   in_.totals->saved_step = record.step;
   time_left_.save = std::max(time_left_.save, Seconds{record.seconds});
-  if (failures_) choose_interval(Seconds{record.pause()});
+  if (failures_ && !in_.local) choose_interval(Seconds{record.pause()});
   metrics_->write(record);
   note_data();
   if (tensorboard_) tensorboard_->write(record);
@@ -167,6 +218,9 @@ void TrainingLoop::note_saved(journal::CheckpointRecord record) {
   print(printable_lines(journal::checkpoint_line(record, in_.config.training.steps)) + "\n");
 }
 
-TimeLeft TrainingLoop::time_left() const { return save_under_way() ? time_left_.after_save(now(), writing_.begun) : time_left_; }
+TimeLeft TrainingLoop::time_left() const {
+  if (drain_under_way()) return time_left_.after_save(now(), draining_.begun);
+  return save_under_way() && !writing_.local ? time_left_.after_save(now(), writing_.begun) : time_left_;
+}
 
 }  // namespace flotilla::session
