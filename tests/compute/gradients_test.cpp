@@ -42,10 +42,8 @@ double difference(const Case& c, const Values& parameters, const std::vector<std
 
 class Gradients : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
-  const Case c = make_case(GetParam());
+void expect_gradients(const Case& c, const std::vector<std::int32_t>& tokens) {
   const Values parameters = random_parameters(c.model, 5);
-  const auto tokens = random_tokens(c.model, c.sequences(), c.length, 6);
   const Outcome outcome = run(c, parameters, tokens);
   EXPECT_NEAR(outcome.loss, reference_loss(c, parameters, tokens), 2e-6 * outcome.loss);
   double largest = 0;
@@ -65,6 +63,44 @@ TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
       EXPECT_NEAR(difference(c, parameters, tokens, name, direction), expected, 3e-5 * scale) << name << ", sample " << sample;
     }
   }
+}
+
+TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
+  const Case c = make_case(GetParam());
+  expect_gradients(c, random_tokens(c.model, c.sequences(), c.length, 6));
+}
+
+/// Every third token does not count, in one tensor-parallel rank's part of the vocabulary or another's.
+TEST(LossMask, WhatDoesNotCountHasNoLossAndNoGradient) {
+  for (const int tensor : {1, 2, 3})
+    for (const auto& model : {uneven_llama(false), uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false)}) {
+      Case c = make_case({"", model, 0.2});
+      c.tensor_parallel = tensor;
+      c.split = tensor == 2;
+      auto tokens = random_tokens(c.model, c.sequences(), c.length, 6);
+      for (std::size_t i = 0; i < tokens.size(); i += 3) tokens[i] = ~tokens[i];
+      expect_gradients(c, tokens);
+    }
+}
+
+/// A microbatch of which nothing counts adds nothing, to the bit.
+TEST(LossMask, AMicrobatchWithoutACountedToken) {
+  Case c = make_case({"", uneven_llama(true), 0});
+  const Values parameters = random_parameters(c.model, 5);
+  auto tokens = random_tokens(c.model, c.sequences(), c.length, 6);
+  for (std::size_t i = 2 * static_cast<std::size_t>(c.length + 1); i < tokens.size(); ++i) tokens[i] = ~tokens[i];
+  const Outcome both = run(c, parameters, tokens);
+  c.microbatches = {2};
+  tokens.resize(2 * static_cast<std::size_t>(c.length + 1));
+  Outcome first = run(c, parameters, tokens);
+  for (auto& [name, gradient] : first.gradients)
+    for (double& value : gradient) value *= 2.0 / 3;
+  EXPECT_NEAR(both.loss, first.loss * 2 / 3, 1e-7 * both.loss);
+  EXPECT_LE(worst_difference(both.gradients, first.gradients), 1e-6);
+  for (auto& token : tokens) token = token < 0 ? token : ~token;
+  const Outcome nothing = run(c, parameters, tokens);
+  EXPECT_EQ(nothing.loss, 0);
+  for (const auto& [name, gradient] : nothing.gradients) EXPECT_EQ(norm(gradient), 0) << name;
 }
 
 using model::Activation;

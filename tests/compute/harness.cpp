@@ -111,7 +111,7 @@ Member::Member(const Case& c, const Values& values, int index)
       logits{Bytes{4} * (shape.tokens() * model::logits_pitch(c.model, shape))},
       stats{Bytes{12} * shape.tokens()},
       gathered{Bytes{12} * (shape.tokens() * c.tensor_parallel)},
-      scalars{Bytes{16}},
+      scalars{program::scalar::count * Bytes{8}},
       workspace{largest_workspace(c, shape)},
       scratch{library_scratch(setup, shape.sequences)},
       rows{element_size(c.precision) * (shape.tokens() * std::max(c.model.hidden, c.model.embedding_width))},

@@ -11,6 +11,9 @@ namespace {
 
 using Vector = std::vector<double>;
 
+/// A token as an input; as a target, ~token does not count.
+std::size_t input_of(std::int32_t token) { return static_cast<std::size_t>(token < 0 ? ~token : token); }
+
 /// (rows, columns), row-major.
 struct Matrix {
   Matrix(std::size_t r, std::size_t c) : rows{r}, columns{c}, values(r * c) {}
@@ -26,7 +29,7 @@ class Reference {
  public:
   Reference(const Case& c, const Values& p) : case_{c}, parameters_{p}, d_{static_cast<std::size_t>(c.model.hidden)} {}
 
-  /// Sum over the sequence's tokens of -log p(target).
+  /// Sum over the sequence's targets that count of -log p(target).
   double sequence_loss(const std::int32_t* tokens, std::uint64_t sequence) const {
     Matrix x = embed(tokens, sequence);
     for (int block = 0; block < case_.model.blocks; ++block) x = block_output(x, block, sequence);
@@ -35,6 +38,7 @@ class Reference {
     const Matrix logits = linear(x, case_.model.tied_head ? "embedding.word" : "head.word", "");
     double loss = 0;
     for (std::size_t i = 0; i < logits.rows; ++i) {
+      if (tokens[i + 1] < 0) continue;
       double sum = 0;
       for (std::size_t v = 0; v < logits.columns; ++v) sum += std::exp(logits(i, v));
       loss += std::log(sum) - logits(i, static_cast<std::size_t>(tokens[i + 1]));
@@ -132,7 +136,7 @@ class Reference {
     const Vector& token_embedding = parameter("embedding.word");
     Matrix words{length, w};
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[static_cast<std::size_t>(tokens[i]) * w + j];
+      for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[input_of(tokens[i]) * w + j];
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
     if (case_.model.embedding_norm) x = normalized(x, "embedding.norm");
     if (!case_.model.has_position_table()) return dropped(x, embedding_site, 0, sequence);

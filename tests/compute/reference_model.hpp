@@ -3,8 +3,8 @@
 
 namespace flotilla::compute::test {
 
-/// The mean loss of the batch, written as the definition says it, in double: the oracle. Dropout masks come from flotilla::Philox by the
-/// documented key and counter.
+/// The mean loss of the batch, over all tokens, written as the definition says it, in double: the oracle. Targets of ~token have no loss.
+/// Dropout masks come from flotilla::Philox by the documented key and counter.
 double reference_loss(const Case&, const Values& parameters, const std::vector<std::int32_t>& tokens);
 
 }  // namespace flotilla::compute::test

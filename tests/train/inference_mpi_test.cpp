@@ -158,7 +158,7 @@ TEST(Scores, AddUpToTheEvaluation) {
   passes.run(0, pass);
   double all = 0;
   for (const double theirs : mpi::all_gather(world.control(), loss, tests::patience)) all += theirs;
-  const double evaluated = trainer->evaluate();
+  const double evaluated = trainer->evaluate().mean();
   EXPECT_NEAR(all / (plan.global_batch * 16.0), evaluated, 1e-12 * evaluated);
 }
 

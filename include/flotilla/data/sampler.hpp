@@ -93,7 +93,8 @@ class Sampler {
   /// the first K of them are the same in every run and come from all files of the source.
   Location locate_evaluation(std::int64_t index, int source = 0, int length = 0) const;
 
-  /// Fills `tokens` (the length + 1 of them). Throws Error{bad_input} with file and byte offset for a token outside the vocabulary.
+  /// Fills `tokens` (the length + 1 of them); ~token for one that does not count in the loss. Throws Error{bad_input} with file and byte
+  /// offset for a token outside the vocabulary.
   void read(const Location&, std::span<std::int32_t> tokens) const;
 
   /// Names files too short for one sequence of the longest phase, which passes them over; empty when all are used. One line, for a warning.

@@ -26,7 +26,9 @@ class Text {
   std::int64_t size() const;
   /// Every byte of the file is a token.
   bool is_bytes() const { return file_ && file_->format() == data::Format::text; }
-  /// Tokens [first, first + tokens.size()). Throws Error{bad_input} for one outside the vocabulary.
+  /// Tokens but the first that count in the loss (data::LossMask).
+  std::int64_t counted() const;
+  /// Tokens [first, first + tokens.size()); ~token for one that does not count. Throws Error{bad_input} for one outside the vocabulary.
   void read(std::int64_t first, std::span<std::int32_t> tokens, int vocabulary) const;
 
  private:
@@ -35,7 +37,7 @@ class Text {
   std::vector<std::int32_t> tokens_;
 };
 
-/// What the model says of a file: every token but the first, each with at most a pass's length before it.
+/// What the model says of a file: every token that counts but the first, each with at most a pass's length before it.
 struct TextScore {
   std::string name;
   std::int64_t tokens = 0;

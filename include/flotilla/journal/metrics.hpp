@@ -14,15 +14,16 @@ namespace flotilla::journal {
 /// A completed optimizer step. Its line has no "event" key.
 struct StepRecord {
   std::int64_t step = 0;  ///< from 1: steps completed
-  double loss = 0;        ///< mean over the global batch's tokens; the exact value is kept (shortest decimal that reads back)
-  double tokens_per_second = 0;
+  double loss = 0;        ///< mean over the global batch's tokens that count; the exact value is kept (shortest decimal that reads back)
+  double tokens_per_second = 0;  ///< all of them
   double step_seconds = 0;
   double share_of_peak = 0;  ///< model FLOPs over (step time x sum of the devices' peaks), 0 … 1
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping
   double eta_seconds = 0;
-  double time = 0;      ///< seconds since 1970; 0: filled in when written
-  int incarnation = 0;  ///< filled in when written
+  std::optional<std::int64_t> counted_tokens = {};  ///< whose losses are in `loss`; none: all of the global batch
+  double time = 0;                                  ///< seconds since 1970; 0: filled in when written
+  int incarnation = 0;                              ///< filled in when written
 };
 
 /// {"event": "start"}: every start and restart.

@@ -46,7 +46,8 @@ inline constexpr std::size_t not_finite = 4;       ///< how many ranks met a los
 inline constexpr std::size_t not_finite_rank = 5;  ///< sum of their numbers
 inline constexpr std::size_t change = 6;           ///< how many ranks know of another plan to go on with
 inline constexpr std::size_t given_up = 7;         ///< how many ranks left work of the step undone, so that nobody may update parameters
-inline constexpr std::int64_t count = 8;
+inline constexpr std::size_t counted = 8;          ///< tokens whose loss is in `loss`
+inline constexpr std::int64_t count = 9;
 }  // namespace scalar
 
 /// `repeat` times over `steps`; iteration i runs step s for microbatch s.microbatch + i.

@@ -23,9 +23,18 @@ struct StepRequests {
   bool change = false;  ///< another plan
 };
 
+/// Losses of tokens that count.
+struct LossSum {
+  double loss = 0;
+  std::int64_t tokens = 0;
+  /// 0 where none counts and the sum is 0.
+  double mean() const { return loss / static_cast<double>(tokens > 0 ? tokens : 1); }
+};
+
 /// One step as all ranks of the active ranks know it, bit for bit the same.
 struct StepResult {
-  double loss = 0;           ///< mean over the global batch's tokens
+  double loss = 0;  ///< mean over the tokens of the global batch that count; 0 where none does
+  std::int64_t counted_tokens = 0;
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   bool finite = true;
@@ -76,10 +85,11 @@ class Trainer {
   /// put in its sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no
   /// rank updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
   void give_up_when(std::function<bool(std::int64_t step)> transfer_sources);
-  /// Mean loss over the evaluation program's sequences of a source of the validation data. Collective.
-  double evaluate(int source = 0);
+  /// Over the evaluation program's sequences of a source of the validation data. Collective.
+  LossSum evaluate(int source = 0);
 
-  /// Gradients after a step (summed over the active ranks, times the loss scale, before clipping) of the elements that this rank owns: every element on one rank.
+  /// Gradients after a step (summed over the active ranks, times the loss scale, before clipping) of the elements that this rank owns:
+  /// every element on one rank. Their loss is the sum over tokens that count, divided by the number of all.
   struct OwnedGradient {
     int tensor = -1;
     std::vector<plan::Box> boxes;  ///< its elements; local offsets are into `values`

@@ -211,7 +211,9 @@ Location Sampler::locate_evaluation(std::int64_t index, int source, int length) 
 
 void Sampler::read(const Location& location, std::span<std::int32_t> tokens) const {
   const auto& sections = state_->sources.at(static_cast<std::size_t>(location.source)).corpus.sections();
-  sections.at(static_cast<std::size_t>(location.section)).file->read(location.first, tokens, options_.vocabulary);
+  const auto& file = *sections.at(static_cast<std::size_t>(location.section)).file;
+  file.read(location.first, tokens, options_.vocabulary);
+  if (file.mask() != nullptr) file.mask()->mark(location.first, tokens);
 }
 
 std::string Sampler::unused() const {

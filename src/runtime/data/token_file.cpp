@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "content_hash.hpp"
 #include "flotilla/base/hash.hpp"
@@ -15,6 +16,7 @@ struct TokenFile::State {
   Format format = Format::text;
   store::MappedFile tokens;
   store::MappedFile index;  ///< Megatron's, else unmapped
+  std::optional<LossMask> mask;
   Layout layout;
 };
 
@@ -96,6 +98,8 @@ TokenFile TokenFile::open(const std::filesystem::path& path, Format format) {
     state->index = store::MappedFile::open(paths.index, token_file);
     state->tokens = store::MappedFile::open(paths.tokens, token_file);
     state->layout = megatron_layout(state->index.bytes(), paths.index, state->tokens.bytes(), paths.tokens);
+    if (const auto mask = LossMask::beside(paths.tokens); std::filesystem::exists(mask))
+      state->mask = LossMask::open(mask, state->layout.count);
   } else {
     state->tokens = store::MappedFile::open(path, token_file);
     state->layout = layout_of(state->tokens, state->format);
@@ -106,6 +110,7 @@ TokenFile TokenFile::open(const std::filesystem::path& path, Format format) {
 const std::filesystem::path& TokenFile::path() const { return state_->tokens.path(); }
 Format TokenFile::format() const { return state_->format; }
 std::int64_t TokenFile::size() const { return state_->layout.count; }
+const LossMask* TokenFile::mask() const { return state_->mask ? &*state_->mask : nullptr; }
 
 void TokenFile::read(std::int64_t first, std::span<std::int32_t> tokens, int vocabulary) const {
   const auto& layout = state_->layout;
@@ -141,6 +146,7 @@ std::uint64_t TokenFile::fingerprint() const {
   if (state_->format == Format::megatron) {
     state_->index.require_whole();
     hash = combine(hash, content_hash(state_->index.bytes()));
+    if (state_->mask) hash = combine(hash, content_hash(state_->mask->bytes()));
   }
   return hash;
 }

@@ -58,7 +58,7 @@ class TextPassages {
   std::int64_t total_ = 0;
 };
 
-/// Bytes of all tokens but the first.
+/// Bytes of all tokens that count but the first.
 std::int64_t bytes_behind_first(const Text& text, const Codec& codec, int vocabulary) {
   constexpr std::int64_t block = 1 << 16;
   std::vector<std::int32_t> tokens;
@@ -66,7 +66,8 @@ std::int64_t bytes_behind_first(const Text& text, const Codec& codec, int vocabu
   for (std::int64_t first = 1; first < text.size(); first += block) {
     tokens.resize(static_cast<std::size_t>(std::min(block, text.size() - first)));
     text.read(first, tokens, vocabulary);
-    for (const auto token : tokens) bytes += std::ssize(codec.bytes_of(token));
+    for (const auto token : tokens)
+      if (token >= 0) bytes += std::ssize(codec.bytes_of(token));
   }
   return bytes;
 }
@@ -157,9 +158,15 @@ Text Text::open(const std::filesystem::path& path, data::Format format, Codec& c
 
 std::int64_t Text::size() const { return file_ ? file_->size() : std::ssize(tokens_); }
 
+std::int64_t Text::counted() const { return file_ && file_->mask() != nullptr ? file_->mask()->count(1, size()) : size() - 1; }
+
 void Text::read(std::int64_t first, std::span<std::int32_t> tokens, int vocabulary) const {
-  if (file_) return file_->read(first, tokens, vocabulary);
-  std::copy_n(tokens_.begin() + first, tokens.size(), tokens.begin());
+  if (!file_) {
+    std::copy_n(tokens_.begin() + first, tokens.size(), tokens.begin());
+    return;
+  }
+  file_->read(first, tokens, vocabulary);
+  if (file_->mask() != nullptr) file_->mask()->mark(first, tokens);
 }
 
 double TextScore::perplexity() const { return std::exp(loss()); }
@@ -187,7 +194,7 @@ std::vector<TextScore> evaluate(LoadedModel& model, const std::vector<Text>& tex
                             of_all(progress, passages.total()));
   std::vector<TextScore> all;
   for (const Text& text : texts) {
-    all.push_back({text.name(), text.size() - 1, std::nullopt, 0});
+    all.push_back({text.name(), text.counted(), std::nullopt, 0});
     if (codec.has_tokenizer() || text.is_bytes()) all.back().bytes = bytes_behind_first(text, codec, vocabulary);
   }
   for (std::int64_t p = 0; p < passages.total(); ++p) all[passages.text_of(p)].log_probability += scores[static_cast<std::size_t>(p)].log_probability;

@@ -45,6 +45,7 @@ StepRecord read_step(const Json& json) {
   r.learning_rate = quantity(json, "learning_rate");
   r.gradient_norm = quantity(json, "gradient_norm");
   r.eta_seconds = quantity(json, "eta_seconds");
+  if (json.has("counted_tokens")) r.counted_tokens = json.get_int64("counted_tokens", 0);
   return r;
 }
 StartRecord read_start(const Json& json) {

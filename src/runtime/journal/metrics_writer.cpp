@@ -32,6 +32,7 @@ JsonLine members(const StepRecord& r) {
   line.add("step", r.step).add("loss", r.loss).add("tokens_per_second", r.tokens_per_second).add("step_seconds", r.step_seconds);
   line.add("share_of_peak", r.share_of_peak).add("learning_rate", r.learning_rate).add("gradient_norm", r.gradient_norm);
   line.add("eta_seconds", r.eta_seconds);
+  if (r.counted_tokens) line.add("counted_tokens", *r.counted_tokens);
   return line;
 }
 JsonLine members(const StartRecord& r) {

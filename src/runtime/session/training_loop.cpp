@@ -287,6 +287,8 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   journal::StepRecord record;
   record.step = done_;
   record.loss = result.loss;
+  if (const auto all = static_cast<std::int64_t>(plan.global_batch) * plan.length; result.counted_tokens != all)
+    record.counted_tokens = result.counted_tokens;
   record.tokens_per_second = static_cast<double>(plan.global_batch) * plan.length / took.value;
   record.step_seconds = took.value;
   record.share_of_peak = in_.peak_flops > 0 ? flops_per_step_ / (took.value * in_.peak_flops) : 0;
@@ -352,12 +354,14 @@ journal::EvaluationRecord TrainingLoop::evaluate() {
   double weights = 0;
   const auto& sources = in_.data.validation->sources();
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const double loss = in_.trainer.evaluate(static_cast<int>(i));
+    const auto sum = in_.trainer.evaluate(static_cast<int>(i));
+    const double loss = sum.tokens > 0 ? sum.mean() : std::nan("");
     if (!sources[i].name.empty()) record.sources.push_back({sources[i].name, loss});
+    if (sum.tokens == 0) continue;
     record.loss += sources[i].weight * loss;
     weights += sources[i].weight;
   }
-  record.loss /= weights;
+  record.loss = weights > 0 ? record.loss / weights : std::nan("");
   record.seconds = (now() - begin).value;
   return record;
 }

@@ -219,7 +219,10 @@ void Executor::fill_totals(const StepContext& context) {
   const auto* scalars = reinterpret_cast<const double*>(scalars_);
   auto* totals = reinterpret_cast<double*>(totals_);
   std::fill_n(totals, scalar::count, 0.0);
-  if (binding_.rank_binding().tensor_index == 0) totals[scalar::loss] = scalars[scalar::loss];
+  if (binding_.rank_binding().tensor_index == 0) {
+    totals[scalar::loss] = scalars[scalar::loss];
+    totals[scalar::counted] = scalars[scalar::counted];
+  }
   totals[scalar::squared_norm] = scalars[scalar::squared_norm];
   totals[scalar::stop] = context.step_requests.stop ? 1 : 0;
   totals[scalar::save] = context.step_requests.save ? 1 : 0;
@@ -236,13 +239,20 @@ void Executor::fill_totals(const StepContext& context) {
   }
 }
 
+/// Losses are summed as if every token counted, since how many do is known only from the step's sums. Where all do, this is a power of two.
+double Executor::gradient_factor() const {
+  const auto& plan = binding_.program().plan;
+  const double tokens = static_cast<double>(plan.global_batch) * plan.length;
+  return tokens / std::max(1.0, totals()[scalar::counted]) / static_cast<double>(context_->loss_scale);
+}
+
 void Executor::optimize(const compute::Task& task, const program::OptimizerUpdate& update, const StepContext& context) {
-  const double norm = std::sqrt(totals()[scalar::squared_norm]) / static_cast<double>(context.loss_scale);
+  const double whole = gradient_factor(), norm = std::sqrt(totals()[scalar::squared_norm]) * whole;
   const bool bad = totals()[scalar::given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
   if (bad) return keep_shard(task, update);  // the last good parameters stay
   auto adamw = context.adamw;
   const float clipping = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
-  adamw.gradient_factor = clipping / static_cast<float>(context.loss_scale);
+  adamw.gradient_factor = clipping * static_cast<float>(whole);
   if (update.shard >= 0) return optimize_shard(task, update, adamw);
   auto* parameters = task.operand<float>(Role::parameters);
   auto* weights = task.operand<std::byte>(Role::weights);

@@ -44,6 +44,9 @@ class Executor {
   void run(const StepContext&);
   /// The step's sums over all ranks; valid until the next pass.
   const double* totals() const { return reinterpret_cast<const double*>(totals_); }
+  /// What gradients of the last step are multiplied with: their loss becomes the mean over the tokens that count, in place of all times
+  /// the loss scale.
+  double gradient_factor() const;
   /// Of the last pass. Waits for a GPU.
   const std::vector<InstructionSpan>& timeline();
 
@@ -84,7 +87,7 @@ class Executor {
   program::Part piece_part_;                                               ///< a piece as a part of one slot
   std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
-  float loss_factor_;                    ///< of a token's loss in the mean over the global batch
+  float loss_factor_;                    ///< of a token's loss in the mean over all tokens of the global batch
   std::size_t sums_ = 0;                 ///< place of the instruction that puts in this rank's
   std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it drained, the communication thread ends the choice
   bool record_;

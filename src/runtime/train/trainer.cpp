@@ -109,7 +109,7 @@ class Trainer::State {
                       optimizer_steps_ + 1};
     gradients_are_here_ = false;
     run(execution_, context_);
-    return result(execution_.executor().totals(), rate);
+    return result(execution_.executor(), rate);
   }
 
   void give_up_when(std::function<bool(std::int64_t step)> transfer_sources) {
@@ -117,19 +117,13 @@ class Trainer::State {
     context_.give_up = [this] { return give_up_(step_); };
   }
 
-  double evaluate(int source) {
+  LossSum evaluate(int source) {
     evaluated_source_ = source;
     rest();
     run(*evaluation_execution_, evaluation_context_);
     rest();
-    int sequences = 0;  // all that the evaluation's replicas were dealt
-    for (const auto& binding : evaluation_->ranks) {
-      if (binding.rank_class < 0) continue;
-      const auto& c = evaluation_->classes[static_cast<std::size_t>(binding.rank_class)];
-      if (c.stage == 0 && binding.tensor_index == 0 && c.microbatches > 0)
-        sequences += (c.microbatches - 1) * c.shape.sequences + c.last_sequences;
-    }
-    return evaluation_execution_->executor().totals()[scalar::loss] / (static_cast<double>(sequences) * training_.plan.length);
+    const double* totals = evaluation_execution_->executor().totals();
+    return {totals[scalar::loss], static_cast<std::int64_t>(totals[scalar::counted])};
   }
 
   std::span<const float> gradient(int tensor) {
@@ -302,12 +296,14 @@ class Trainer::State {
     }
   }
 
-  StepResult result(const double* totals, double rate) {
+  StepResult result(const Executor& executor, double rate) {
+    const double* totals = executor.totals();
     StepResult result;
     result.given_up = totals[scalar::given_up] > 0;
-    result.loss = totals[scalar::loss] / (static_cast<double>(training_.plan.global_batch) * training_.plan.length);
+    result.counted_tokens = static_cast<std::int64_t>(totals[scalar::counted]);
+    result.loss = LossSum{totals[scalar::loss], result.counted_tokens}.mean();
     result.loss_scale = context_.loss_scale;
-    result.gradient_norm = std::sqrt(totals[scalar::squared_norm]) / static_cast<double>(result.loss_scale);
+    result.gradient_norm = std::sqrt(totals[scalar::squared_norm]) * executor.gradient_factor();
     result.learning_rate = rate;
     result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
     result.not_finite_ranks = static_cast<int>(totals[scalar::not_finite]);
@@ -370,7 +366,7 @@ std::int64_t Trainer::optimizer_steps() const { return state_->optimizer_steps()
 std::optional<LossScale> Trainer::loss_scale() const { return state_->loss_scale(); }
 StepResult Trainer::step(std::int64_t step, const StepRequests& step_requests) { return state_->step(step, step_requests); }
 void Trainer::give_up_when(std::function<bool(std::int64_t step)> transfer_sources) { state_->give_up_when(std::move(transfer_sources)); }
-double Trainer::evaluate(int source) { return state_->evaluate(source); }
+LossSum Trainer::evaluate(int source) { return state_->evaluate(source); }
 std::span<const float> Trainer::gradient(int tensor) const { return state_->gradient(tensor); }
 std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return state_->owned_gradients(); }
 const plan::Shard* Trainer::shard(int tensor) const { return state_->shard(tensor); }

@@ -8,9 +8,11 @@ using program::Role;
 
 namespace {
 
-/// The input token of row n: tokens are (sequences, length + 1), the last of each sequence is a target only.
+/// The input token of row n: tokens are (sequences, length + 1), the last of each sequence is a target only. As an input, ~token is the
+/// token.
 std::int64_t input_token(const std::int32_t* tokens, std::int64_t length, std::int64_t row) {
-  return tokens[row / length * (length + 1) + row % length];
+  const std::int32_t token = tokens[row / length * (length + 1) + row % length];
+  return token < 0 ? ~token : token;
 }
 
 }  // namespace

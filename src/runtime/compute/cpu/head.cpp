@@ -78,15 +78,18 @@ void Operations<E>::head_forward(const Frame& f) {
 template <class E>
 void Operations<E>::head_loss(const Frame& f) {
   const HeadRows rows = head_rows(f);
-  std::array<double, loss_parts> sums{};
+  std::array<LossSum, loss_parts> sums{};
   for_shares(setup_.threads, loss_parts, [&](int, Rows parts) {
     for (std::int64_t p = parts.first; p < parts.last; ++p) {
       const model::UnitRange range = model::share(f.n, loss_parts, static_cast<int>(p));
       sums[static_cast<std::size_t>(p)] = kernels_.head_loss(rows, {range.first, range.last});
     }
   });
-  double* loss = f.template at<double>(Role::scalars);
-  for (double sum : sums) loss[0] += sum;
+  double* scalars = f.template at<double>(Role::scalars);
+  for (const LossSum& sum : sums) {
+    scalars[program::scalar::loss] += sum.loss;
+    scalars[program::scalar::counted] += static_cast<double>(sum.counted);
+  }
 }
 
 template <class E>

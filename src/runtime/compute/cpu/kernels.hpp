@@ -158,12 +158,18 @@ struct AttentionBackwardBlock {
 struct HeadRows {
   float* logits;
   std::int64_t pitch, width;
-  const std::int32_t* tokens;        ///< (sequences, length + 1); the target of (s, i) is token i + 1
+  const std::int32_t* tokens;        ///< (sequences, length + 1); the target of (s, i) is token i + 1; ~token: it does not count
   std::int64_t length, first_token;  ///< first_token: vocabulary row of column 0
-  float* stats;                      ///< (N, 3)
+  float* stats;                      ///< (N, 3); a target above the maximum does not count
   const float* gathered;             ///< (members, N, 3)
   std::int64_t members, row_count;
   float loss_scale;
+};
+
+/// Of rows whose targets count.
+struct LossSum {
+  double loss;
+  std::int64_t counted;
 };
 
 struct AdamWRange {
@@ -196,7 +202,7 @@ struct Kernels {
   void (*widen)(const E* x, float* y, std::int64_t count);
   void (*head_stats)(HeadRows, Rows);
   void (*head_gradient)(HeadRows, Rows);  ///< logits become d logits in the element type, at the start of each row
-  double (*head_loss)(HeadRows, Rows);
+  LossSum (*head_loss)(HeadRows, Rows);
   void (*head_scores)(HeadRows, TokenScore*, Rows);  ///< of the rows' targets, by row
   void (*adamw)(AdamWRange, E* weights, std::int64_t count);
   double (*squared_sum)(const float* x, std::int64_t count);

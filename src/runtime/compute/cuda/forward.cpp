@@ -217,8 +217,9 @@ void Operations<E>::head_forward(const Frame& f) {
 
 template <class E>
 void Operations<E>::head_loss(const Frame& f) {
-  kernels_.head_loss(stream_, {.threads = loss_threads}, f.template at<double>(Role::scalars), f.template at<float>(Role::gathered_stats),
-                     head_rows(f));
+  double* scalars = f.template at<double>(Role::scalars);
+  kernels_.head_loss(stream_, {.threads = loss_threads}, scalars + program::scalar::loss, scalars + program::scalar::counted,
+                     f.template at<float>(Role::gathered_stats), head_rows(f));
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                               \

@@ -54,9 +54,9 @@ extern "C" __global__ void squared_norm(double* out, double* partials, unsigned*
 }
 
 /// *out += the rows' -log p(target) from the members' stats, in one block and a fixed order.
-extern "C" __global__ void head_loss(double* out, const float* gathered, HeadRows h) {
+extern "C" __global__ void head_loss(double* out, double* counted, const float* gathered, HeadRows h) {
   FLOTILLA_SHARED(double, values, [loss_threads]);
-  double loss = 0;
+  double loss = 0, count = 0;
   for (int row = static_cast<int>(threadIdx.x); row < h.rows; row += loss_threads) {
     float maximum = -INFINITY, target = -INFINITY;
     for (int m = 0; m < h.members; ++m) {
@@ -64,15 +64,21 @@ extern "C" __global__ void head_loss(double* out, const float* gathered, HeadRow
       maximum = fmaxf(maximum, stats[0]);
       target = fmaxf(target, stats[2]);
     }
+    if (target > maximum) continue;  // it does not count: no logit is above the maximum
     double sum = 0;
     for (int m = 0; m < h.members; ++m) {
       const float* stats = gathered + 3 * (std::int64_t{m} * h.rows + row);
       sum += static_cast<double>(stats[1]) * exp(static_cast<double>(stats[0]) - static_cast<double>(maximum));
     }
     loss += static_cast<double>(maximum) - static_cast<double>(target) + log(sum);
+    ++count;
   }
   loss = ordered_block_sum<loss_threads>(loss, values);
-  if (threadIdx.x == 0) *out += loss;
+  __syncthreads();
+  count = ordered_block_sum<loss_threads>(count, values);
+  if (threadIdx.x != 0) return;
+  *out += loss;
+  *counted += count;
 }
 
 }  // namespace flotilla::compute::cuda

@@ -48,4 +48,4 @@
 #define FLOTILLA_PLAIN_KERNELS(F)                                          \
   F(add_column_sums, float*, float*, float*, const float*, int, int)       \
   F(squared_norm, double*, double*, unsigned*, const float*, std::int64_t) \
-  F(head_loss, double*, const float*, HeadRows)
+  F(head_loss, double*, double*, const float*, HeadRows)

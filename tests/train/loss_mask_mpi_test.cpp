@@ -1,0 +1,182 @@
+// Tokens that do not count: whatever the plan, loss, gradients and updates are those of one device whose mean is over the tokens that
+// count.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "flotilla/data/loss_mask.hpp"
+#include "flotilla/data/megatron_writer.hpp"
+#include "flotilla/store/plain_file.hpp"
+#include "program/random_plan.hpp"
+#include "train/fixture.hpp"
+
+namespace flotilla::train {
+namespace {
+
+constexpr double tolerance = 1e-5;
+
+/// How a mask is laid over the test's tokens.
+using Counts = std::function<bool(std::int64_t token)>;
+
+/// A Megatron pair of 20,000 tokens below 256 with this mask, in a folder of this process.
+data::Sampler masked_sampler(const plan::Plan& plan, const std::string& name, const Counts& counts) {
+  static const tests::TemporaryFolder folder;
+  constexpr std::int64_t count = 20000;
+  const auto at = folder / name;
+  if (!std::filesystem::exists(at.string() + ".mask")) {
+    const auto tokens = store::PlainFile::create(at.string() + ".bin"), lengths = store::PlainFile::create(folder / "lengths");
+    std::vector<std::uint16_t> ids(count);
+    std::mt19937 random{7};
+    for (auto& id : ids) id = static_cast<std::uint16_t>(std::uniform_int_distribution<int>{0, 255}(random));
+    tokens.write(std::as_bytes(std::span{ids}), 0);
+    const std::int32_t length = ~static_cast<std::int32_t>(count);
+    lengths.write(std::as_bytes(std::span{&length, 1}), 0);
+    data::write_megatron_index(at.string() + ".idx", lengths, 2);
+    std::int64_t token = 0;
+    data::write_loss_mask(at.string() + ".mask", count, [&](data::TokenRun& run) {
+      while (token < count && counts(token)) ++token;
+      run = {token, token + 1};
+      return token++ < count;
+    });
+  }
+  data::CorpusOptions files;
+  files.training = {at.string() + ".bin"};
+  files.validation_fraction = 0;
+  return {data::open_corpora(files).training,
+          {.seed = 5, .length = plan.length, .global_batch = plan.global_batch, .vocabulary = plan.model.vocabulary}};
+}
+
+std::unique_ptr<Trainer> trainer(const comm::World& crew, const plan::Plan& plan, const data::Sampler& data, double clip = 1) {
+  Options options;
+  options.deadline = tests::patience;
+  options.device = tests::device_of(crew);
+  options.clip = clip;
+  auto program = program::lower(plan, tests::runtime());
+  program::require_valid(program);
+  auto made = std::make_unique<Trainer>(crew, std::move(program), program::lower_evaluation(plan, tests::runtime(), plan.global_batch),
+                                        data, data, options);
+  made->initialize();
+  return made;
+}
+
+plan::Plan on_one_rank(const plan::Plan& plan) {
+  return plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
+}
+
+/// Most sequences count nothing; some count a few tokens or all. Replicas and microbatches get very different counts.
+bool seldom(std::int64_t token) { return token % 977 < 60 || token % 331 == 5; }
+bool every_third(std::int64_t token) { return token % 3 == 0; }
+
+void expect_same(const plan::Plan& plan, const std::string& name, const Counts& counts, double bound) {
+  const std::string what = plan.model.name + " " + plan::summary(plan) + " " + name;
+  const auto data = masked_sampler(plan, name, counts);
+  const auto one = trainer(tests::myself(), on_one_rank(plan), data), ours = trainer(tests::everybody(), plan, data);
+  for (int step = 0; step < 3; ++step) {
+    const auto want = one->step(step), got = ours->step(step);
+    EXPECT_EQ(got.counted_tokens, want.counted_tokens) << what;
+    EXPECT_NEAR(got.loss, want.loss, bound * want.loss) << what << " step " << step;
+    EXPECT_NEAR(got.gradient_norm, want.gradient_norm, 10 * bound * want.gradient_norm) << what << " step " << step;
+  }
+  const auto want = one->evaluate(), got = ours->evaluate();
+  EXPECT_EQ(got.tokens, want.tokens) << what;
+  EXPECT_NEAR(got.loss, want.loss, 10 * bound * want.loss) << what;
+}
+
+TEST(LossMask, EveryCombinationOfDegrees) {
+  const int ranks = tests::everybody().size();
+  for (const std::string name : {"gpt2-tiny", "llama-tiny"})
+    for (int data : {1, 2, 3, 4})
+      for (int pipeline : {1, 2, 3, 4})
+        for (int tensor : {1, 2, 3, 4}) {
+          const auto model = model::built_in(name);
+          if (data * pipeline * tensor != ranks || tensor > model::largest_tensor_parallel(model)) continue;
+          auto plan = plan::even_plan(model, 24, 12, Precision::fp32, data, pipeline, tensor, 1);
+          plan.shard_optimizer = pipeline == 1;
+          expect_same(plan, "seldom", seldom, tolerance);
+          if (name == "llama-tiny") expect_same(plan, "third", every_third, tolerance);
+        }
+}
+
+TEST(LossMask, AnyPlan) {
+  std::mt19937 random{static_cast<unsigned>(17 + tests::everybody().size())};
+  for (int tried = 0; tried < 6 && !HasFailure();) {
+    auto plan = tests::any_plan(random);
+    if (plan::rank_count(plan) != tests::everybody().size() || plan.precision != Precision::fp32) continue;
+    if (tried++ % 3 == 0) plan = tests::in_chunks(plan, random);
+    expect_same(plan, "seldom", seldom, 2 * tolerance);
+  }
+}
+
+/// What counts here and what counts there make up all: losses add up, and so do gradients, which are those of sums divided by all tokens.
+/// The norm on record, which clipping judges, is that of the mean over the tokens that count.
+TEST(LossMask, ThePartsAddUpToTheWhole) {
+  const int ranks = tests::everybody().size();
+  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 12, Precision::fp32, ranks, 1, 1, 1);
+  const auto& crew = tests::everybody();
+  const auto whole = trainer(crew, plan, masked_sampler(plan, "all", [](std::int64_t) { return true; })),
+             part = trainer(crew, plan, masked_sampler(plan, "third", every_third)),
+             rest = trainer(crew, plan, masked_sampler(plan, "rest", [](std::int64_t t) { return !every_third(t); }));
+  const auto all = whole->step(0), a = part->step(0), b = rest->step(0);
+  const std::int64_t tokens = std::int64_t{plan.length} * plan.global_batch;
+  EXPECT_EQ(all.counted_tokens, tokens);
+  EXPECT_EQ(a.counted_tokens + b.counted_tokens, tokens);
+  const auto sum_of = [](const StepResult& r) { return r.loss * static_cast<double>(r.counted_tokens); };
+  EXPECT_NEAR(sum_of(a) + sum_of(b), sum_of(all), 1e-6 * sum_of(all));
+  double norm = 0;
+  for (std::size_t t = 0; t < whole->program().tensors.size(); ++t) {
+    const auto g = whole->gradient(static_cast<int>(t)), ga = part->gradient(static_cast<int>(t)), gb = rest->gradient(static_cast<int>(t));
+    double apart = 0, length = 0;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      apart += std::pow(double{ga[i]} + gb[i] - g[i], 2);
+      length += double{g[i]} * g[i];
+      norm += double{ga[i]} * ga[i];
+    }
+    EXPECT_LE(std::sqrt(apart), tolerance * std::sqrt(length) + 1e-9) << whole->program().tensors[t].name;
+  }
+  EXPECT_NEAR(a.gradient_norm, std::sqrt(norm) * static_cast<double>(tokens) / static_cast<double>(a.counted_tokens),
+              1e-5 * a.gradient_norm);
+}
+
+/// One rank has every parameter: after a step, AdamW's first moment is (1 - beta1) times the clipped gradient of the mean.
+TEST(LossMask, TheOptimizerTakesTheGradientOfTheMean) {
+  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 12, Precision::fp32, 1, 1, 1, 2);
+  for (const double clip : {0.0, 0.01}) {
+    const auto one = trainer(tests::myself(), plan, masked_sampler(plan, "seldom", seldom), clip);
+    const auto result = one->step(0);
+    ASSERT_GT(result.counted_tokens, 0);
+    const double mean = 24.0 * 12 / static_cast<double>(result.counted_tokens);
+    const double factor = mean * (clip > 0 ? clip / result.gradient_norm : 1);
+    const auto state = one->state();
+    for (const auto& local : state.parts) {
+      const auto gradient = one->gradient(local.tensor);
+      for (std::size_t i = 0; i < gradient.size(); i += 97)
+        EXPECT_NEAR(local.moment1[i], 0.1 * factor * double{gradient[i]}, 1e-6 * std::abs(factor * double{gradient[i]}) + 1e-12);
+    }
+  }
+}
+
+/// Nothing counts: the loss is 0, the gradient too, and all ranks go on.
+TEST(LossMask, AStepWithoutACountedToken) {
+  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 12, Precision::fp32, 1, tests::everybody().size() % 2 ? 1 : 2, 1, 2);
+  const auto& crew = plan.stages.size() == 2 && tests::everybody().size() == 2 ? tests::everybody() : tests::myself();
+  const auto used = &crew == &tests::everybody() ? plan : on_one_rank(plan);
+  const auto ours = trainer(crew, used, masked_sampler(plan, "none", [](std::int64_t) { return false; }));
+  for (int step = 0; step < 2; ++step) {
+    const auto result = ours->step(step);
+    EXPECT_EQ(result.counted_tokens, 0);
+    EXPECT_EQ(result.loss, 0);
+    EXPECT_EQ(result.gradient_norm, 0);
+    EXPECT_TRUE(result.finite);
+  }
+  EXPECT_EQ(ours->evaluate().tokens, 0);
+}
+
+/// Gradients in half precision are scaled as ever, and the mean is over what counts.
+TEST(LossMask, HalfPrecision) {
+  const int ranks = tests::everybody().size();
+  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 12, Precision::bf16, ranks, 1, 1, 1);
+  expect_same(plan, "third", every_third, 5e-3);
+}
+
+}  // namespace
+}  // namespace flotilla::train
