@@ -74,6 +74,107 @@ TEST_F(Tokenize, AnotherFieldAndAnotherEnd) {
   EXPECT_EQ(tokens(), (std::vector<std::int32_t>{3, 2}));
 }
 
+/// Which tokens count, as "1" and "0".
+std::string counted(const std::filesystem::path& tokens) {
+  const auto file = data::TokenFile::open(tokens);
+  std::string all;
+  for (std::int64_t i = 0; i < file.size(); ++i) all += file.mask() == nullptr || file.mask()->counts(i) ? '1' : '0';
+  return all;
+}
+
+TEST_F(Tokenize, PromptsDoNotCount) {
+  auto o = options({folder_.write("some.jsonl", R"({"prompt": "aa", "completion": "ba"}
+{"text": "ab", "prompt": 5}
+{"prompt": "", "completion": "b"}
+{"completion": "", "prompt": "b"}
+{"prompt": "ba", "completion": "ba"}
+{"prompt": "", "completion": ""})")});
+  o.append_eod = true;
+  const auto report = tokenize(o, always);
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{1, 3, 1, 4, 3, 4, 2, 4, 2, 4, 2, 3, 1, 4}));
+  EXPECT_EQ(counted(folder_ / "out.bin"),
+            "0111"
+            "11"
+            "11"
+            "01"
+            "0111")
+      << "a token that holds a part of the completion counts";
+  EXPECT_EQ(report.uncounted_tokens, 3);
+  EXPECT_EQ(report.empty_documents, 1);
+}
+
+/// What the assistant says counts, and the end of the document does not; it is not written twice.
+TEST_F(Tokenize, MessagesAreWrittenByTheChatTemplate) {
+  const auto lines =
+      folder_.write("chat.jsonl", R"({"messages": [{"role": "user", "content": "aa"}, {"role": "assistant", "content": "bab"}]}
+{"messages": [{"role": "user", "content": "b"}]}
+{"text": "ab"})");
+  auto o = options({lines});
+  o.append_eod = true;
+  expect_refused([&] { tokenize(o, always); }, "chat.jsonl:1", "messages need a chat template");
+  folder_.write(
+      "tokenizer_config.json",
+      R"({"eos_token": {"content": "</s>"}, "chat_template": "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}"})");
+  tokenize(o, always);
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{1, 3, 3, 4, 2, 4, 3, 4}));
+  EXPECT_EQ(counted(folder_ / "out.bin"),
+            "0111"
+            "00"
+            "11");
+  auto named = options({lines}, "named");
+  named.chat_template = folder_.write("other.jinja",
+                                      "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content[1:] }}{% "
+                                      "endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}");
+  tokenize(named, always);
+  EXPECT_EQ(tokens("named"), (std::vector<std::int32_t>{1, 1, 3, 2, 3}));
+  EXPECT_EQ(counted(folder_ / "named.bin"), "00101") << "a message that only generates a part; nothing of a prompt alone";
+}
+
+TEST_F(Tokenize, AChatTemplateThatIsNotUnderstoodMattersToMessagesAlone) {
+  folder_.write("tokenizer_config.json", R"({"chat_template": "{{ messages | nosuch }}"})");
+  tokenize(options({folder_.write("plain.jsonl", R"({"text": "ab"})")}), always);
+  const auto chat = folder_.write("chat.jsonl", R"({"messages": [{"role": "user", "content": "a"}]})");
+  expect_refused([&] { tokenize(options({chat}, "a"), always); }, "chat.jsonl:1", "tokenizer_config.json: chat_template:1:15",
+                 "the filter 'nosuch' is not supported");
+  folder_.write("tokenizer_config.json", R"({"chat_template": "{% include 'x' %}"})");
+  expect_refused([&] { tokenize(options({chat}, "a"), always); }, "chat.jsonl:1", "tokenizer_config.json: chat_template:1:4",
+                 "'include' is not supported");
+  auto named = options({chat}, "a");
+  named.chat_template = folder_ / "tokenizer_config.json";
+  expect_refused([&] { tokenize(named, always); }, "tokenizer_config.json: chat_template:1:4");
+  auto field = options({folder_.write("field.jsonl", R"({"talk": [{"role": "user"}], "text": "ab"})")}, "a");
+  field.field = "talk";
+  folder_.write("tokenizer_config.json", R"({"chat_template": "{{ raise_exception('no ' + messages[0].role) }}"})");
+  expect_refused([&] { tokenize(field, always); }, "field.jsonl:1", "the template refuses these messages: no user");
+}
+
+TEST_F(Tokenize, WhereAllTokensCountThereIsNoMask) {
+  tokenize(options({folder_.write("some.jsonl", R"({"prompt": "", "completion": "b"})")}), always);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.mask"));
+  folder_.write("other.mask", "another's");
+  expect_refused([&] { tokenize(options({folder_.write("some.txt", "ab")}, "other"), always); }, "other.mask", "exists already");
+}
+
+TEST_F(Tokenize, TheSameMaskOnAnyThreadsAndStops) {
+  std::string lines;
+  for (int i = 0; lines.size() < 4'000'000; ++i)
+    lines += R"({"prompt": ")" + std::string(static_cast<std::size_t>(i * 37 % 9000), 'a') + R"(", "completion": ")" +
+             std::string(static_cast<std::size_t>(i * 53 % 7000), 'b') + "\"}\n";
+  const std::filesystem::path file = folder_.write("many.jsonl", lines);
+  auto one = options({file, file}, "one");
+  one.threads = 1;
+  const auto report = tokenize(one, always);
+  EXPECT_GT(report.uncounted_tokens, 1'000'000);
+  int calls = 0, starts = 0;
+  const auto two_batches = [&](const TokenizeProgress&) { return ++calls % 2 != 0; };
+  while (!tokenize(options({file, file}), two_batches).finished) ASSERT_LT(++starts, 100);
+  EXPECT_GT(starts, 2);
+  for (const std::string suffix : {".bin", ".idx", ".mask"})
+    EXPECT_EQ(content(folder_ / ("out" + suffix)), content(folder_ / ("one" + suffix)));
+  const auto mask = data::LossMask::open(folder_ / "out.mask", report.tokens);
+  EXPECT_EQ(mask.count(0, report.tokens), report.tokens - report.uncounted_tokens);
+}
+
 TEST_F(Tokenize, TheSameBytesOnAnyNumberOfThreads) {
   const std::filesystem::path lines = folder_.write("many.jsonl", many_lines());
   std::string bin, idx;
@@ -147,7 +248,10 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / (name + ".partial"))) << "nothing can go on from it";
   };
   refuse("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", "a.jsonl:2: /text");
-  refuse("b.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "b.jsonl:2");
+  refuse("b.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n",
+         "b.jsonl:2: expected the key 'text', 'messages', or 'prompt' and 'completion'");
+  refuse("p.jsonl", R"({"prompt": "a", "completion": 5})", "p.jsonl:1: /completion");
+  refuse("q.jsonl", R"({"prompt": "a"})", "expected the key 'text'");
   refuse("c.jsonl", "{\"text\": \"a\n", "not JSON");
   refuse("d.jsonl", "{\"text\": \"\xff\"}", "not JSON");
   refuse("e.jsonl", "{\"text\": \"\\ud800\"}", "not JSON");
@@ -167,6 +271,7 @@ TEST_F(Tokenize, APairThatIsHalfInPlaceIsCompleted) {
   EXPECT_FALSE(tokenize(options({text}), stop).finished);
   std::filesystem::copy(folder_ / "whole.idx", folder_ / "out.partial/index");
   std::filesystem::rename(folder_ / "out.partial/tokens", folder_ / "out.bin");
+  data::write_loss_mask(folder_ / "out.partial/mask", 2, [](data::TokenRun&) { return false; });
   auto other = options({text});
   other.append_eod = true;
   expect_refused([&] { tokenize(other, always); }, "out.partial", "other");
@@ -175,6 +280,7 @@ TEST_F(Tokenize, APairThatIsHalfInPlaceIsCompleted) {
   EXPECT_EQ(report.tokens, 2);
   EXPECT_EQ(content(folder_ / "out.idx"), content(folder_ / "whole.idx"));
   EXPECT_EQ(content(folder_ / "out.bin"), content(folder_ / "whole.bin"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out.mask"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out.partial"));
 }
 

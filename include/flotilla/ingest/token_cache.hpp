@@ -12,8 +12,9 @@ namespace flotilla::ingest {
 
 struct CacheOptions {
   std::filesystem::path tokenizer;  ///< tokenizer.json or a SentencePiece .model
-  std::string field = "text";       ///< of a JSON line
+  std::string field = {};           ///< as TokenizeOptions::field
   std::string eod;                  ///< the token that ends every document; empty: the tokenizer's own
+  std::filesystem::path chat_template = {};  ///< as TokenizeOptions::chat_template
   std::filesystem::path folder;     ///< of the token files; empty: flotilla-tokens beside each input
   int threads = 0;                  ///< 0: as many as there are processors
 };

@@ -12,20 +12,21 @@ namespace flotilla::ingest {
 
 enum class TextFormat {
   automatic,  ///< by the name: .jsonl, .ndjson and .json are JSON Lines
-  jsonl,      ///< a document is a string of the JSON object on a line
+  jsonl,      ///< a document is a JSON object on a line
   text,       ///< a document is a file
 };
 
 struct TokenizeOptions {
   std::filesystem::path tokenizer;            ///< tokenizer.json or a SentencePiece .model
   std::vector<std::filesystem::path> inputs;  ///< in this order; gzip and zstd are decompressed
-  std::filesystem::path output;               ///< OUT of OUT.bin and OUT.idx
+  std::filesystem::path output;               ///< OUT of OUT.bin, OUT.idx, and OUT.mask where some tokens do not count in the loss
   TextFormat format = TextFormat::automatic;
-  std::string field = "text";  ///< of a JSON line
-  bool append_eod = false;     ///< a token at the end of every document
-  std::string eod;             ///< that token; empty: the tokenizer's own
-  int threads = 0;             ///< 0: as many as there are processors
-  std::string content = {};    ///< stands for what the inputs hold, by which a begun output is known; empty: their names, sizes and times
+  std::string field = {};  ///< of a JSON line: a text or messages; empty: text, or else messages, or else prompt and completion
+  std::filesystem::path chat_template = {};  ///< tokenizer_config.json or a .jinja file; empty: beside the tokenizer, where there is one
+  bool append_eod = false;                   ///< a token at the end of every document
+  std::string eod;                           ///< that token; empty: the tokenizer's own
+  int threads = 0;                           ///< 0: as many as there are processors
+  std::string content = {};  ///< stands for what the inputs hold, by which a begun output is known; empty: their names, sizes and times
 };
 
 /// Another process is writing the output.
@@ -43,8 +44,9 @@ struct TokenizeProgress {
 struct TokenizeReport {
   bool finished = false;  ///< else it was stopped, and the same call goes on from there
   std::int64_t documents = 0, empty_documents = 0, sequences = 0, tokens = 0;
-  std::int64_t text_bytes = 0;         ///< UTF-8 that was encoded
-  std::int64_t repaired_sequences = 0; ///< of text files with bytes that are no UTF-8
+  std::int64_t text_bytes = 0;          ///< UTF-8 that was encoded
+  std::int64_t uncounted_tokens = 0;    ///< that do not count in the loss
+  std::int64_t repaired_sequences = 0;  ///< of text files with bytes that are no UTF-8
   int vocabulary = 0, token_bytes = 0;
 };
 

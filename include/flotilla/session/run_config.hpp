@@ -30,10 +30,11 @@ struct RunConfig {
     std::vector<DataSource> sources;  ///< instead of `train` and `validation`
     double validation_fraction = 0.05;
     data::Format format = data::Format::automatic;
-    std::string tokenizer;       ///< of files that are text; empty: none, and the bytes of text are its tokens
-    std::string field = "text";  ///< of a JSON line that is a document
-    std::string eod;             ///< token at the end of every document; empty: the tokenizer's own
-    std::string cache;           ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
+    std::string tokenizer;           ///< of files that are text; empty: none, and the bytes of text are its tokens
+    std::string field = {};          ///< of a JSON line that is a document; empty: as ingest::TokenizeOptions says
+    std::string chat_template = {};  ///< of messages; empty: the one beside the tokenizer
+    std::string eod;                 ///< token at the end of every document; empty: the tokenizer's own
+    std::string cache;               ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
   } data;
   struct Training {
     std::int64_t steps = 1000;

@@ -264,7 +264,7 @@ void check_data(const Job& job) {
 
 void check_tokenizer(const Job& job) {
   if (job.data.tokenizer.empty()) {
-    for (const char* name : {"data.field", "data.eod", "data.cache"})
+    for (const char* name : {"data.field", "data.chat-template", "data.eod", "data.cache"})
       if (is_set(job, name)) refuse(job, name, "has no effect without data.tokenizer; name that too, or remove this");
     return;
   }

@@ -23,6 +23,7 @@ std::string as_json(const ingest::TokenizeReport& report, const std::string& out
   files::JsonLine line;
   line.add("tokens_file", output + ".bin").add("index_file", output + ".idx").add("documents", report.documents);
   line.add("empty_documents", report.empty_documents).add("sequences", report.sequences).add("tokens", report.tokens);
+  if (report.uncounted_tokens > 0) line.add("mask_file", output + ".mask").add("uncounted_tokens", report.uncounted_tokens);
   line.add("text_bytes", report.text_bytes).add("repaired_sequences", report.repaired_sequences);
   line.add("vocabulary", report.vocabulary).add("token_bytes", report.token_bytes);
   return line.text() + "\n";
@@ -30,13 +31,17 @@ std::string as_json(const ingest::TokenizeReport& report, const std::string& out
 
 std::string as_text(const ingest::TokenizeReport& report, const std::string& output) {
   std::vector<std::pair<std::string, std::string>> lines{
-      {"files", output + ".bin, " + output + ".idx"},
-      {"documents", text(report.documents, report.empty_documents > 0 ? text(", and ", report.empty_documents, " empty ones left out") : "")},
-      {"tokens", text(report.tokens, " of ", report.token_bytes, " bytes, vocabulary ", report.vocabulary)},
-      {"text", text(report.text_bytes, " bytes, ",
-                    formatted("%.3g", static_cast<double>(report.text_bytes) / static_cast<double>(std::max<std::int64_t>(1, report.tokens))),
-                    " a token")}};
-  if (report.repaired_sequences > 0) lines.emplace_back("repaired", text(report.repaired_sequences, " with bytes that are no UTF-8, now U+FFFD"));
+      {"files", output + ".bin, " + output + ".idx" + (report.uncounted_tokens > 0 ? ", " + output + ".mask" : "")},
+      {"documents",
+       text(report.documents, report.empty_documents > 0 ? text(", and ", report.empty_documents, " empty ones left out") : "")},
+      {"tokens", text(report.tokens, " of ", report.token_bytes, " bytes, vocabulary ", report.vocabulary,
+                      report.uncounted_tokens > 0 ? text("; ", report.uncounted_tokens, " do not count in the loss") : "")},
+      {"text",
+       text(report.text_bytes, " bytes, ",
+            formatted("%.3g", static_cast<double>(report.text_bytes) / static_cast<double>(std::max<std::int64_t>(1, report.tokens))),
+            " a token")}};
+  if (report.repaired_sequences > 0)
+    lines.emplace_back("repaired", text(report.repaired_sequences, " with bytes that are no UTF-8, now U+FFFD"));
   return key_values(lines);
 }
 
@@ -48,7 +53,10 @@ options::Table tokenize_table(TokenizeCommandOptions& o) {
   table.section("tokenize", "Tokenizing");
   table.add("tokenize.tokenizer", &o.tokenizer, "tokenizer.json of a Hugging Face model, or a SentencePiece .model",
             {.value = "FILE", .unset = "none", .alias = "tokenizer"});
-  table.add("tokenize.field", &t.field, "key of the text in a JSON line", {.value = "KEY", .alias = "field"});
+  table.add("tokenize.field", &t.field, "key of the text in a JSON line",
+            {.value = "KEY", .unset = "text, messages, or prompt and completion", .alias = "field"});
+  table.add("tokenize.chat-template", &o.chat_template, "tokenizer_config.json or .jinja file with the template of messages",
+            {.value = "FILE", .unset = "the one beside the tokenizer", .alias = "chat-template"});
   table.add("tokenize.input", &t.format, "jsonl: a document on each line; text: a document in each file; auto: by the name", text_formats(),
             {.alias = "input"});
   table.add("tokenize.append-eod", &t.append_eod, "end every document with a token", {.alias = "append-eod"});
@@ -75,6 +83,7 @@ int tokenize(std::span<const std::string> arguments) {
                    "expected: flotilla tokenize --tokenizer FILE IN... -o OUT");
   log::set_level(o.output.log_level);
   o.tokenize.tokenizer = o.tokenizer;
+  o.tokenize.chat_template = o.chat_template;
   o.tokenize.inputs.assign(operands.begin(), operands.end());
   o.tokenize.output = o.output.file;
   const signals::StopSignals stop;

@@ -12,6 +12,7 @@ namespace flotilla::app {
 struct TokenizeCommandOptions {
   Job::Output output;
   std::string tokenizer;
+  std::string chat_template;
   ingest::TokenizeOptions tokenize;
 };
 options::Table tokenize_table(TokenizeCommandOptions&);

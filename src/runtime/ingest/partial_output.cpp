@@ -4,11 +4,14 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/io_failure.hpp"
+#include "flotilla/data/loss_mask.hpp"
 #include "flotilla/data/megatron_writer.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/look.hpp"
@@ -20,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* format = "flotilla-tokenize";
-constexpr std::int64_t version = 1;
-constexpr std::int64_t length_bytes = sizeof(std::int32_t);
+constexpr std::int64_t version = 2;
+constexpr std::int64_t length_bytes = sizeof(std::int32_t), run_bytes = sizeof(data::TokenRun);
 
 void require_absent(const fs::path& path) {
   FLOTILLA_REQUIRE(!files::facts_of(path), ErrorKind::bad_input, path.string(), ": exists already; remove it, or name another output");
@@ -48,7 +51,10 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 PartialOutput::PartialOutput(const fs::path& output, std::string identity, int token_bytes)
     : output_{output}, folder_{with_suffix(output, ".partial")}, identity_{std::move(identity)}, token_bytes_{token_bytes} {
   require_absent(with_suffix(output_, ".idx"));
-  if (!files::facts_of(folder_)) require_absent(with_suffix(output_, ".bin"));
+  if (!files::facts_of(folder_)) {
+    require_absent(with_suffix(output_, ".bin"));
+    require_absent(with_suffix(output_, ".mask"));
+  }
   files::make_folders(folder_);
   lock();
   require_unpublished();
@@ -58,6 +64,7 @@ PartialOutput::PartialOutput(const fs::path& output, std::string identity, int t
   if (complete_) return;
   tokens_ = reopened(folder_ / "tokens", committed_.counts.tokens * token_bytes_);
   lengths_ = reopened(folder_ / "lengths", committed_.counts.sequences * length_bytes);
+  uncounted_ = reopened(folder_ / "uncounted", committed_.counts.uncounted_runs * run_bytes);
 }
 
 void PartialOutput::lock() {
@@ -81,7 +88,9 @@ void PartialOutput::require_unpublished() {
   const bool published = files::facts_of(index).has_value();
   if (published) discard();
   require_absent(index);
-  if (!resumable() || !files::facts_of(folder_ / "index") || files::facts_of(folder_ / "tokens")) require_absent(tokens);
+  if (resumable() && files::facts_of(folder_ / "index") && !files::facts_of(folder_ / "tokens")) return;
+  require_absent(tokens);
+  require_absent(with_suffix(output_, ".mask"));
 }
 
 bool PartialOutput::resumable() const { return files::facts_of(folder_ / "state.json").has_value(); }
@@ -98,9 +107,14 @@ void PartialOutput::read_state() {
                    ": begun with another tokenizer, other inputs or other options; repeat that command, or remove the folder");
   committed_.position = {static_cast<std::size_t>(state.get_int64("file", 0)), state.get_int64("offset", 0), state.get_int64("line", 0)};
   auto& counts = committed_.counts;
-  for (auto [key, count] : {std::pair{"documents", &counts.documents}, {"empty_documents", &counts.empty_documents},
-                            {"sequences", &counts.sequences}, {"tokens", &counts.tokens}, {"text_bytes", &counts.text_bytes},
-                            {"repaired_sequences", &counts.repaired_sequences}})
+  for (auto [key, count] : {std::pair{"documents", &counts.documents},
+                            {"empty_documents", &counts.empty_documents},
+                            {"sequences", &counts.sequences},
+                            {"tokens", &counts.tokens},
+                            {"text_bytes", &counts.text_bytes},
+                            {"repaired_sequences", &counts.repaired_sequences},
+                            {"uncounted", &counts.uncounted},
+                            {"uncounted_runs", &counts.uncounted_runs}})
     *count = state.get_int64(key, 0);
 }
 
@@ -111,12 +125,16 @@ std::string PartialOutput::state() const {
   line.add("file", position.file).add("offset", position.offset).add("line", position.line);
   line.add("documents", counts.documents).add("empty_documents", counts.empty_documents).add("sequences", counts.sequences);
   line.add("tokens", counts.tokens).add("text_bytes", counts.text_bytes).add("repaired_sequences", counts.repaired_sequences);
+  line.add("uncounted", counts.uncounted).add("uncounted_runs", counts.uncounted_runs);
   return line.text() + "\n";
 }
 
 void PartialOutput::append(const EncodedBatch& batch) {
   tokens_->write(batch.tokens, latest_.counts.tokens * token_bytes_);
   lengths_->write(std::as_bytes(std::span{batch.lengths}), latest_.counts.sequences * length_bytes);
+  auto runs = batch.uncounted;
+  for (auto& run : runs) run = {run.first + latest_.counts.tokens, run.last + latest_.counts.tokens};
+  uncounted_->write(std::as_bytes(std::span{runs}), latest_.counts.uncounted_runs * run_bytes);
   latest_.counts.add(batch.counts);
   latest_.position = batch.after;
 }
@@ -124,16 +142,38 @@ void PartialOutput::append(const EncodedBatch& batch) {
 void PartialOutput::commit() {
   tokens_->flush();
   lengths_->flush();
+  uncounted_->flush();
   files::write_text(folder_ / "state.json", state());
   committed_ = latest_;
+}
+
+void PartialOutput::write_mask() const {
+  const auto runs = store::PlainFile::open_for_reading(folder_ / "uncounted");
+  std::vector<data::TokenRun> block;
+  std::size_t taken = 0;
+  std::int64_t read = 0;
+  const auto next = [&](data::TokenRun& run) {
+    if (taken == block.size()) {
+      block.resize(static_cast<std::size_t>(std::min<std::int64_t>(1 << 16, committed_.counts.uncounted_runs - read)));
+      runs.read(std::as_writable_bytes(std::span{block}), read * run_bytes);
+      read += std::ssize(block);
+      taken = 0;
+    }
+    if (block.empty()) return false;
+    run = block[taken++];
+    return true;
+  };
+  data::write_loss_mask(folder_ / "mask", committed_.counts.tokens, next);
 }
 
 void PartialOutput::publish() {
   if (!complete_) {
     commit();
+    if (committed_.counts.uncounted > 0) write_mask();
     data::write_megatron_index(folder_ / "index", store::PlainFile::open_for_reading(folder_ / "lengths"), token_bytes_);
     move_into_place(folder_ / "tokens", with_suffix(output_, ".bin"));
   }
+  if (files::facts_of(folder_ / "mask")) move_into_place(folder_ / "mask", with_suffix(output_, ".mask"));
   // The index last: without it there is no pair.
   move_into_place(folder_ / "index", with_suffix(output_, ".idx"));
   discard();

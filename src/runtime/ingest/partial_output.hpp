@@ -17,7 +17,8 @@ struct Committed {
   Counts counts;
 };
 
-/// OUT.partial: tokens, lengths of sequences, and what of them is committed. One process at a time holds it.
+/// OUT.partial: tokens, lengths of sequences, runs of tokens that do not count, and what of them is committed. One process at a time holds
+/// it.
 class PartialOutput {
  public:
   /// Makes it, or goes on with one of the same `identity`. Throws Error{bad_input} for one of another, and for outputs that exist;
@@ -30,7 +31,7 @@ class PartialOutput {
   void append(const EncodedBatch&);
   /// Everything appended is on the disk, and will be gone on from.
   void commit();
-  /// Writes the index, and renames both files into place.
+  /// Writes the index and, where some tokens do not count, their mask, and renames all files into place.
   void publish();
   /// Nothing can go on from it: its folder is removed.
   void discard();
@@ -40,6 +41,7 @@ class PartialOutput {
 
  private:
   void lock();
+  void write_mask() const;
   void require_unpublished();
   void read_state();
   std::string state() const;
@@ -51,7 +53,7 @@ class PartialOutput {
   Descriptor lock_;
   Committed committed_, latest_;
   bool complete_ = false;
-  std::unique_ptr<store::PlainFile> tokens_, lengths_;
+  std::unique_ptr<store::PlainFile> tokens_, lengths_, uncounted_;
 };
 
 }  // namespace flotilla::ingest

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "encoding.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/compression/input_stream.hpp"
@@ -34,7 +35,8 @@ class TokenCache {
  public:
   TokenCache(const CacheOptions& options, const CacheEvents& events)
       : options_{options}, events_{events}, how_{fnv1a(files::read_text(options.tokenizer))} {
-    for (const auto& part : {options.field, options.eod}) how_ = fnv1a(text(part.size(), ":", part), how_);
+    for (const auto& part : {options.field, options.eod, chat_of(options.tokenizer, options.chat_template).identity()})
+      how_ = fnv1a(text(part.size(), ":", part), how_);
   }
 
   /// The token file of a text; nothing where it was stopped.
@@ -77,6 +79,7 @@ class TokenCache {
     options.inputs = {input};
     options.output = output;
     options.field = options_.field;
+    options.chat_template = options_.chat_template;
     options.append_eod = true;
     options.eod = options_.eod;
     options.threads = options_.threads;

@@ -33,11 +33,33 @@ std::optional<std::int32_t> eod_of(const TokenizeOptions& options, const tokeniz
   return eod;
 }
 
+}  // namespace
+
+Chat chat_of(const fs::path& tokenizer, const fs::path& named) {
+  const bool reads_special_tokens = tokenizer.extension() != ".model";
+  const auto why =
+      text(tokenizer.string(),
+           ": a SentencePiece model reads no special tokens in a text, and chat templates write them; take the model's tokenizer.json");
+  FLOTILLA_REQUIRE(reads_special_tokens || named.empty(), ErrorKind::bad_input, why);
+  if (!reads_special_tokens) return {std::nullopt, why};
+  if (!named.empty()) return {chat::ChatFormat::read(named), {}};
+  try {
+    return {chat::ChatFormat::beside(tokenizer),
+            "messages need a chat template: name tokenizer_config.json or a .jinja file, --chat-template FILE (flotilla train: "
+            "--data.chat-template)"};
+  } catch (const Error& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+namespace {
+
 /// What the output depends on: the tokenizer's bytes, the options, and the inputs by content or by name, size and time of change.
 std::string identity_of(const TokenizeOptions& options, const Encoding& how) {
   auto hash = fnv1a(files::read_text(options.tokenizer));
   const auto add = [&](const std::string& part) { hash = fnv1a(text(part.size(), ":", part), hash); };
   add(how.field);
+  if (how.chat.format) add(how.chat.identity());
   add(text(static_cast<int>(options.format), " ", how.eod.value_or(-1)));
   if (!options.content.empty()) add(options.content);
   for (const auto& input : options.content.empty() ? options.inputs : std::vector<fs::path>{}) {
@@ -69,6 +91,7 @@ TokenizeReport report_of(const Counts& counts, const tokenizer::Tokenizer& token
           .sequences = counts.sequences,
           .tokens = counts.tokens,
           .text_bytes = counts.text_bytes,
+          .uncounted_tokens = counts.uncounted,
           .repaired_sequences = counts.repaired_sequences,
           .vocabulary = tokenizer.vocabulary(),
           .token_bytes = token_bytes};
@@ -111,7 +134,8 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
 
 TokenizeReport tokenize(const TokenizeOptions& options, const GoOn& go_on) {
   const auto tokenizer = tokenizer::open(options.tokenizer);
-  const Encoding how{options.field, eod_of(options, *tokenizer), data::megatron_token_bytes(tokenizer->vocabulary())};
+  const Encoding how{options.field, eod_of(options, *tokenizer), chat_of(options.tokenizer, options.chat_template),
+                     data::megatron_token_bytes(tokenizer->vocabulary())};
   require_present(options.inputs);
   PartialOutput output{options.output, identity_of(options, how), how.token_bytes};
   auto counts = output.committed().counts;
