@@ -5,7 +5,7 @@
 
 namespace flotilla::chat {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
 namespace {
 
@@ -46,15 +46,15 @@ Value Interpreter::evaluate(const Expression& expression) {
 
 Value Interpreter::evaluate_kind(const Expression& e) {
   switch (e.kind) {
-    case Kind::constant: return e.value;
-    case Kind::name: return name(e);
-    case Kind::list:
-    case Kind::tuple: {
+    case ExpressionKind::constant: return e.value;
+    case ExpressionKind::name: return name(e);
+    case ExpressionKind::list:
+    case ExpressionKind::tuple: {
       List items;
       for (const auto& part : e.parts) items.push_back(evaluate(*part));
-      return Value::list(std::move(items), e.kind == Kind::tuple ? ListKind::tuple : ListKind::list);
+      return Value::list(std::move(items), e.kind == ExpressionKind::tuple ? ListKind::tuple : ListKind::list);
     }
-    case Kind::dict: {
+    case ExpressionKind::dict: {
       auto made = Value::dict({});
       for (std::size_t i = 0; i < e.parts.size(); i += 2) {
         const auto key = evaluate(*e.parts[i]);
@@ -69,31 +69,31 @@ Value Interpreter::evaluate_kind(const Expression& e) {
       }
       return made;
     }
-    case Kind::member: return member(evaluate(*e.parts[0]), e.text);
-    case Kind::item: {
+    case ExpressionKind::member: return member(evaluate(*e.parts[0]), e.text);
+    case ExpressionKind::item: {
       const auto object = evaluate(*e.parts[0]);
       return item(object, evaluate(*e.parts[1]));
     }
-    case Kind::slice: return slice(e);
-    case Kind::call: return call(e);
-    case Kind::filter: {
+    case ExpressionKind::slice: return slice(e);
+    case ExpressionKind::call: return call(e);
+    case ExpressionKind::filter: {
       const auto input = evaluate(*e.parts[0]);
       return filter(e.text, input, given(e.arguments));
     }
-    case Kind::test: {
+    case ExpressionKind::test: {
       const auto value = evaluate(*e.parts[0]);
       const auto answer = tested(e.text, value, given(e.arguments));
       if (!answer) throw std::invalid_argument{text("the test ", in_quotes(e.text), " is not supported")};
       return *answer;
     }
-    case Kind::unary: {
+    case ExpressionKind::unary: {
       const auto value = evaluate(*e.parts[0]);
       if (e.text == "not") return !value.truth();
       return e.text == "-" ? arithmetic("-", std::int64_t{0}, value) : arithmetic("+", std::int64_t{0}, value);
     }
-    case Kind::binary: return binary(e);
-    case Kind::comparison: return compared(e);
-    case Kind::conditional:
+    case ExpressionKind::binary: return binary(e);
+    case ExpressionKind::comparison: return compared(e);
+    case ExpressionKind::conditional:
       if (evaluate(*e.parts[1]).truth()) return evaluate(*e.parts[0]);
       return e.parts[2] == nullptr ? Value{} : evaluate(*e.parts[2]);
   }

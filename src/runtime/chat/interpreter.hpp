@@ -106,7 +106,7 @@ Value call_method(const Value&, const std::string& name, const Given&);
 Value attribute(const Value&, const std::string& path);
 
 /// No text of a template is longer.
-inline constexpr std::size_t longest_text = 64 << 20;
+inline constexpr std::size_t longest_text = 16 << 20;
 /// Steps of a rendering.
 inline constexpr std::int64_t most_steps = 2'000'000;
 

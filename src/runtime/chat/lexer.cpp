@@ -10,7 +10,7 @@
 namespace flotilla::chat {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 constexpr std::size_t longest_tag = 10'000;
 
@@ -68,7 +68,7 @@ class Lexer {
         take_tag(open, source_[open + 1] == '{');
     }
     at_ = source_.size();
-    add(Kind::end, "", at_);
+    add(TokenKind::end, "", at_);
     return std::move(tokens_);
   }
 
@@ -90,7 +90,7 @@ class Lexer {
     counted_ = 0;
     refuse(name_, place(at), parts...);
   }
-  void add(Kind kind, std::string text, std::size_t at) { tokens_.push_back({kind, std::move(text), place(at)}); }
+  void add(TokenKind kind, std::string text, std::size_t at) { tokens_.push_back({kind, std::move(text), place(at)}); }
 
   std::size_t next_opening() const {
     for (auto at = at_; (at = source_.find('{', at)) != source_.npos; ++at)
@@ -113,7 +113,7 @@ class Lexer {
           std::all_of(source_.begin() + static_cast<std::ptrdiff_t>(line), source_.begin() + static_cast<std::ptrdiff_t>(end), is_blank))
         last = line;
     }
-    if (last > at_) add(Kind::data, source_.substr(at_, last - at_), at_);
+    if (last > at_) add(TokenKind::data, source_.substr(at_, last - at_), at_);
   }
 
   /// Behind a tag, before whose end a minus or a plus is a sign of it: all white space after a minus, else the line end after a block or a
@@ -135,7 +135,7 @@ class Lexer {
   }
 
   void take_tag(std::size_t open, bool output) {
-    add(output ? Kind::output_begin : Kind::block_begin, "", open);
+    add(output ? TokenKind::output_begin : TokenKind::block_begin, "", open);
     const std::string_view end = output ? "}}" : "%}";
     int brackets = 0;
     for (const auto first = tokens_.size();;) {
@@ -148,7 +148,7 @@ class Lexer {
     }
     if (source_.compare(at_, 2, end) != 0) ++at_;
     const auto close = at_;
-    add(output ? Kind::output_end : Kind::block_end, "", close);
+    add(output ? TokenKind::output_end : TokenKind::block_end, "", close);
     skip_behind(close, !output);
   }
 
@@ -164,14 +164,14 @@ class Lexer {
     if (found == symbols.end()) fail(at_, "unexpected character ", in_quotes(source_.substr(at_, unicode::character_bytes(c))));
     if (*found == "(" || *found == "[" || *found == "{") ++brackets;
     if (*found == ")" || *found == "]" || *found == "}") brackets = std::max(0, brackets - 1);
-    add(Kind::symbol, std::string{*found}, at_);
+    add(TokenKind::symbol, std::string{*found}, at_);
     at_ += found->size();
   }
 
   void take_name() {
     const auto first = at_;
     while (at_ < source_.size() && (begins_name(source_[at_]) || is_digit(source_[at_]))) ++at_;
-    add(Kind::name, source_.substr(first, at_ - first), first);
+    add(TokenKind::name, source_.substr(first, at_ - first), first);
   }
 
   void take_number() {
@@ -186,7 +186,7 @@ class Lexer {
       fraction = true, ++at_, digits();
     if (at_ < source_.size() && begins_name(source_[at_])) fail(first, "a number with letters or underscores is not supported");
     if (!fraction && at_ > first + 1 && source_[first] == '0') fail(first, "a number that begins with 0");
-    add(fraction ? Kind::fraction : Kind::whole, source_.substr(first, at_ - first), first);
+    add(fraction ? TokenKind::fraction : TokenKind::whole, source_.substr(first, at_ - first), first);
   }
   bool follows_dot() const { return !tokens_.empty() && tokens_.back().is("."); }
 
@@ -201,7 +201,7 @@ class Lexer {
     }
     if (at_ >= source_.size()) fail(first, "a string that does not end");
     ++at_;
-    add(Kind::string, std::move(value), first);
+    add(TokenKind::string, std::move(value), first);
   }
 
   void take_escape(std::size_t first, std::string& value) {

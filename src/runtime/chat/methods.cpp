@@ -36,13 +36,12 @@ const std::string& text_argument(const Given& given, std::size_t at, std::string
 
 std::string replaced(const std::string& input, const std::string& what, const std::string& by, std::int64_t most) {
   std::string out;
-  const auto all = characters(input);
   const auto put = [&](std::string_view part) {
     out += part;
     if (out.size() > longest_text) throw std::invalid_argument{"replace(): too long"};
   };
   if (what.empty()) {
-    for (const auto& c : all) {
+    for (const auto& c : characters(input)) {
       if (most-- != 0) put(by);
       put(c);
     }

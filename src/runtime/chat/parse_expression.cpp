@@ -7,9 +7,9 @@
 
 namespace flotilla::chat {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
-ExpressionPointer Parser::make(Kind kind, std::string text, Place place) const {
+ExpressionPointer Parser::make(Expression::Kind kind, std::string text, Place place) const {
   auto made = std::make_unique<Expression>();
   made->kind = kind;
   made->text = std::move(text);
@@ -18,7 +18,7 @@ ExpressionPointer Parser::make(Kind kind, std::string text, Place place) const {
 }
 
 ExpressionPointer Parser::binary(std::string text, ExpressionPointer a, ExpressionPointer b) const {
-  auto made = make(Kind::binary, std::move(text), a->place);
+  auto made = make(ExpressionKind::binary, std::move(text), a->place);
   made->parts.push_back(std::move(a));
   made->parts.push_back(std::move(b));
   return made;
@@ -28,7 +28,7 @@ ExpressionPointer Parser::binary(std::string text, ExpressionPointer a, Expressi
 ExpressionPointer Parser::tuple() {
   auto first = expression();
   if (!here().is(",")) return first;
-  auto made = make(Kind::tuple, "", first->place);
+  auto made = make(ExpressionKind::tuple, "", first->place);
   made->parts.push_back(std::move(first));
   while (take_symbol(",")) {
     if (here().kind == Token::Kind::block_end || here().kind == Token::Kind::output_end || here().is(")")) break;
@@ -41,7 +41,7 @@ ExpressionPointer Parser::expression() {
   const Nesting nesting{*this};
   auto value = alternative();
   while (here().is_name("if")) {
-    auto made = make(Kind::conditional, "", take().place);
+    auto made = make(ExpressionKind::conditional, "", take().place);
     made->parts.push_back(std::move(value));
     made->parts.push_back(alternative());
     made->parts.push_back(take_name("else") ? expression() : nullptr);
@@ -65,14 +65,14 @@ ExpressionPointer Parser::conjunction() {
 ExpressionPointer Parser::negation() {
   if (!here().is_name("not")) return comparison();
   const Nesting nesting{*this};
-  auto made = make(Kind::unary, "not", take().place);
+  auto made = make(ExpressionKind::unary, "not", take().place);
   made->parts.push_back(negation());
   return made;
 }
 
 ExpressionPointer Parser::comparison() {
   auto first = sum();
-  auto made = make(Kind::comparison, "", first->place);
+  auto made = make(ExpressionKind::comparison, "", first->place);
   made->parts.push_back(std::move(first));
   static constexpr std::array<std::string_view, 6> symbols{"==", "!=", "<", "<=", ">", ">="};
   for (;;) {
@@ -126,7 +126,7 @@ ExpressionPointer Parser::unary(bool with_filters) {
   ExpressionPointer value;
   if (here().is("-") || here().is("+")) {
     const auto& sign = take();
-    value = make(Kind::unary, sign.text, sign.place);
+    value = make(ExpressionKind::unary, sign.text, sign.place);
     value->parts.push_back(unary(false));
   } else {
     value = primary();
@@ -138,7 +138,7 @@ ExpressionPointer Parser::unary(bool with_filters) {
 ExpressionPointer Parser::primary() {
   const auto& token = here();
   const auto constant = [&](Value value) {
-    auto made = make(Kind::constant, "", token.place);
+    auto made = make(ExpressionKind::constant, "", token.place);
     made->value = std::move(value);
     return made;
   };
@@ -173,7 +173,7 @@ ExpressionPointer Parser::primary() {
 ExpressionPointer Parser::primary_name() {
   const auto& token = take();
   const auto& word = token.text;
-  auto made = make(Kind::constant, word, token.place);
+  auto made = make(ExpressionKind::constant, word, token.place);
   if (word == "true" || word == "True")
     made->value = true;
   else if (word == "false" || word == "False")
@@ -181,12 +181,12 @@ ExpressionPointer Parser::primary_name() {
   else if (word == "none" || word == "None")
     made->value = None{};
   else
-    made->kind = Kind::name;
+    made->kind = ExpressionKind::name;
   return made;
 }
 
 ExpressionPointer Parser::list() {
-  auto made = make(Kind::list, "", take().place);
+  auto made = make(ExpressionKind::list, "", take().place);
   while (!here().is("]")) {
     made->parts.push_back(expression());
     if (!take_symbol(",")) break;
@@ -196,7 +196,7 @@ ExpressionPointer Parser::list() {
 }
 
 ExpressionPointer Parser::dict() {
-  auto made = make(Kind::dict, "", take().place);
+  auto made = make(ExpressionKind::dict, "", take().place);
   while (!here().is("}")) {
     made->parts.push_back(expression());
     expect_symbol(":");
@@ -209,7 +209,7 @@ ExpressionPointer Parser::dict() {
 
 ExpressionPointer Parser::parenthesized() {
   const auto place = take().place;
-  auto made = here().is(")") ? make(Kind::tuple, "", place) : tuple();
+  auto made = here().is(")") ? make(ExpressionKind::tuple, "", place) : tuple();
   expect_symbol(")");
   return made;
 }
@@ -219,19 +219,19 @@ ExpressionPointer Parser::postfixed(ExpressionPointer value) {
     const auto place = here().place;
     if (take_symbol(".")) {
       if (here().kind == Token::Kind::whole) {
-        auto made = make(Kind::item, "", place);
+        auto made = make(ExpressionKind::item, "", place);
         made->parts.push_back(std::move(value));
         made->parts.push_back(primary());
         value = std::move(made);
         continue;
       }
-      auto made = make(Kind::member, expect_name(), place);
+      auto made = make(ExpressionKind::member, expect_name(), place);
       made->parts.push_back(std::move(value));
       value = std::move(made);
     } else if (here().is("[")) {
       value = subscript(std::move(value));
     } else if (here().is("(")) {
-      auto made = make(Kind::call, "", place);
+      auto made = make(ExpressionKind::call, "", place);
       made->parts.push_back(std::move(value));
       made->arguments = arguments();
       value = std::move(made);
@@ -242,7 +242,7 @@ ExpressionPointer Parser::postfixed(ExpressionPointer value) {
 }
 
 ExpressionPointer Parser::subscript(ExpressionPointer value) {
-  auto made = make(Kind::item, "", take().place);
+  auto made = make(ExpressionKind::item, "", take().place);
   made->parts.push_back(std::move(value));
   const auto bound = [&] { return here().is(":") || here().is("]") ? nullptr : expression(); };
   auto first = bound();
@@ -250,7 +250,7 @@ ExpressionPointer Parser::subscript(ExpressionPointer value) {
     if (first == nullptr) fail("expected an index");
     made->parts.push_back(std::move(first));
   } else {
-    made->kind = Kind::slice;
+    made->kind = ExpressionKind::slice;
     made->parts.push_back(std::move(first));
     for (int part = 0; part < 2; ++part) made->parts.push_back(take_symbol(":") ? bound() : nullptr);
   }
@@ -263,7 +263,7 @@ ExpressionPointer Parser::filtered(ExpressionPointer value) {
   for (;;) {
     if (here().is("|")) {
       take();
-      auto made = make(Kind::filter, "", here().place);
+      auto made = make(ExpressionKind::filter, "", here().place);
       made->text = expect_name();
       made->parts.push_back(std::move(value));
       if (here().is(".")) fail("filters with dots in their names are not supported");
@@ -272,7 +272,7 @@ ExpressionPointer Parser::filtered(ExpressionPointer value) {
     } else if (here().is_name("is")) {
       value = test(std::move(value));
     } else if (here().is("(")) {
-      auto made = make(Kind::call, "", here().place);
+      auto made = make(ExpressionKind::call, "", here().place);
       made->parts.push_back(std::move(value));
       made->arguments = arguments();
       value = std::move(made);
@@ -285,7 +285,7 @@ ExpressionPointer Parser::filtered(ExpressionPointer value) {
 ExpressionPointer Parser::test(ExpressionPointer value) {
   take();
   const bool negated = take_name("not");
-  auto made = make(Kind::test, "", here().place);
+  auto made = make(ExpressionKind::test, "", here().place);
   made->text = expect_name();
   made->parts.push_back(std::move(value));
   const auto kind = here().kind;
@@ -299,7 +299,7 @@ ExpressionPointer Parser::test(ExpressionPointer value) {
     made->arguments.values.push_back(postfixed(primary()));
   }
   if (!negated) return made;
-  auto turned = make(Kind::unary, "not", made->place);
+  auto turned = make(ExpressionKind::unary, "not", made->place);
   turned->parts.push_back(std::move(made));
   return turned;
 }

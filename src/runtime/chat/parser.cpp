@@ -7,7 +7,7 @@
 
 namespace flotilla::chat {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 
 namespace {
 
@@ -70,11 +70,11 @@ Body Parser::body(std::initializer_list<std::string_view> ends) {
   Body statements;
   while (here().kind != Token::Kind::end) {
     if (here().kind == Token::Kind::data) {
-      statements.push_back({.kind = Kind::data, .place = here().place, .text = here().text});
+      statements.push_back({.kind = StatementKind::data, .place = here().place, .text = here().text});
       take();
     } else if (here().kind == Token::Kind::output_begin) {
       const auto place = take().place;
-      statements.push_back({.kind = Kind::output, .place = place, .value = tuple()});
+      statements.push_back({.kind = StatementKind::output, .place = place, .value = tuple()});
       if (here().kind != Token::Kind::output_end) fail("expected }}, found ", ahead());
       take();
     } else {
@@ -104,12 +104,12 @@ void Parser::statement(Body& statements) {
   if (word == "break" || word == "continue") {
     if (loops_ == 0) refuse(name_, place, word, " outside of a loop");
     expect_block_end();
-    return statements.push_back({.kind = word == "break" ? Kind::leave_loop : Kind::next_round, .place = place});
+    return statements.push_back({.kind = word == "break" ? StatementKind::leave_loop : StatementKind::next_round, .place = place});
   }
   if (word == "generation") {
     marks_generation_ = true;
     expect_block_end();
-    Statement generation{.kind = Kind::generation, .place = place};
+    Statement generation{.kind = StatementKind::generation, .place = place};
     generation.body = body({"endgeneration"});
     end_of("endgeneration");
     return statements.push_back(std::move(generation));
@@ -120,7 +120,7 @@ void Parser::statement(Body& statements) {
 }
 
 Statement Parser::if_statement(Place place) {
-  Statement made{.kind = Kind::branches, .place = place};
+  Statement made{.kind = StatementKind::branches, .place = place};
   made.branches.push_back({tuple(), {}});
   for (;;) {
     expect_block_end();
@@ -146,7 +146,7 @@ std::vector<std::string> Parser::targets() {
 }
 
 Statement Parser::for_statement(Place place) {
-  Statement made{.kind = Kind::loop, .place = place};
+  Statement made{.kind = StatementKind::loop, .place = place};
   made.names = targets();
   if (std::ranges::find(made.names, "loop") != made.names.end()) fail("a loop's variable cannot be named loop");
   if (!take_name("in")) fail("expected 'in', found ", ahead());
@@ -170,7 +170,7 @@ Statement Parser::for_statement(Place place) {
 }
 
 void Parser::set_statement(Place place, Body& statements) {
-  Statement made{.kind = Kind::set, .place = place};
+  Statement made{.kind = StatementKind::set, .place = place};
   made.names = targets();
   made.text = made.names.front();
   if (made.names.size() == 1 && take_symbol(".")) made.attribute = expect_name();
@@ -180,7 +180,7 @@ void Parser::set_statement(Place place, Body& statements) {
     return statements.push_back(std::move(made));
   }
   if (made.names.size() > 1 || !made.attribute.empty()) fail("expected '=', found ", ahead());
-  made.kind = Kind::set_block;
+  made.kind = StatementKind::set_block;
   expect_block_end();
   made.body = body({"endset"});
   end_of("endset");
@@ -188,7 +188,7 @@ void Parser::set_statement(Place place, Body& statements) {
 }
 
 Statement Parser::macro_statement(Place place) {
-  Statement made{.kind = Kind::macro, .place = place};
+  Statement made{.kind = StatementKind::macro, .place = place};
   made.text = expect_name();
   made.macro = std::make_shared<MacroStatement>();
   made.macro->name = made.text;

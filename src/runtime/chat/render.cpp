@@ -4,7 +4,7 @@
 
 namespace flotilla::chat {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 
 Rendered Interpreter::run(Scope variables) {
   scopes_ = {std::move(variables)};
@@ -43,20 +43,22 @@ Interpreter::Outcome Interpreter::run(const Body& body) {
 Interpreter::Outcome Interpreter::run(const Statement& statement) {
   auto outcome = Outcome::on;
   switch (statement.kind) {
-    case Kind::data: write(statement.text); break;
-    case Kind::output: write(printed(evaluate(*statement.value))); break;
-    case Kind::branches: return run_branches(statement);
-    case Kind::loop: return run_loop(statement);
-    case Kind::set: set(statement); break;
-    case Kind::set_block: {
+    case StatementKind::data: write(statement.text); break;
+    case StatementKind::output: write(printed(evaluate(*statement.value))); break;
+    case StatementKind::branches: return run_branches(statement);
+    case StatementKind::loop: return run_loop(statement);
+    case StatementKind::set: set(statement); break;
+    case StatementKind::set_block: {
       auto text = captured(statement.body);
       scopes_.back().insert_or_assign(statement.text, Value{std::move(text)});
       break;
     }
-    case Kind::macro: scopes_.back().insert_or_assign(statement.text, Function{statement.text, nullptr, statement.macro.get()}); break;
-    case Kind::leave_loop: return Outcome::leave;
-    case Kind::next_round: return Outcome::next;
-    case Kind::generation: run_generation(statement, outcome); break;
+    case StatementKind::macro:
+      scopes_.back().insert_or_assign(statement.text, Function{statement.text, nullptr, statement.macro.get()});
+      break;
+    case StatementKind::leave_loop: return Outcome::leave;
+    case StatementKind::next_round: return Outcome::next;
+    case StatementKind::generation: run_generation(statement, outcome); break;
   }
   return outcome;
 }
