@@ -6,34 +6,16 @@
 # The run's directory is runs/quickstart; it is made anew each time. Exit code: the last run's; 69 when something is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-. examples/debian_packages.sh
+. examples/launch.sh
 
 run=runs/quickstart
 first_ranks=2 later_ranks=3 kill_after_step=60
 
-build() {
-  # shellcheck disable=SC2086
-  need_packages $flotilla_build_packages
-  cmake --preset cpu-release -DFLOTILLA_TESTS="${FLOTILLA_TESTS:-OFF}" >/dev/null
-  cmake --build --preset cpu-release -j "$(flotilla_build_jobs)" --target flotilla
-}
-
-# Real text that is on every Debian system, as options; elsewhere this project's own documents.
-texts() {
-  local found
-  found=$(find /usr/share/common-licenses -maxdepth 1 -type f -size +8k 2>/dev/null | sort)
-  [ -n "$found" ] || found=$(find docs README.md -name '*.md' -size +2k | sort)
-  sed 's/^/--data.train=/' <<<"$found"
-}
-
-# Becomes mpirun with flotilla on N ranks; ranks may share cores. Call it in a subshell.
+# Call it in a subshell.
 train_on() {
   local ranks=$1
   shift
-  local as_root=()
-  [ "$(id -u)" -eq 0 ] && as_root=(--allow-run-as-root)
-  exec mpirun "${as_root[@]}" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl_base_warn_component_unused 0 \
-    -n "$ranks" build/src/app/flotilla train examples/quickstart.toml "${texts[@]}" --run.directory "$run" --run.log-every 20 "$@"
+  flotilla_on "$ranks" train examples/quickstart.toml "${texts[@]}" --run.directory "$run" --run.log-every 20 "$@"
 }
 
 steps_done() {
@@ -65,8 +47,8 @@ curve() {
       printf "  step %4d  [%s]  %.4f  %s\n", s, who[s], loss[s], bar } }' "$run/metrics.jsonl"
 }
 
-build
-mapfile -t texts < <(texts)
+build_flotilla
+mapfile -t texts < <(plain_texts | sed 's/^/--data.train=/')
 rm -rf "$run"
 mkdir -p "$run"
 
