@@ -119,7 +119,7 @@ class Layers {
   std::map<std::pair<int, Role>, Memory> memory_;
   Memory scratch_;
   std::vector<std::int32_t> tokens_;
-  double loss_[2] = {};
+  double loss_[program::scalar::count] = {};
 };
 
 program::Part Layers::part_of(int layer) const {

@@ -3,13 +3,16 @@
 namespace flotilla::compute::cuda {
 namespace {
 
-/// One vocabulary on one rank, and the same cut over three.
+/// One vocabulary on one rank, and the same cut over three. Every fourth token is one that does not count as a target.
 template <class E>
 void all(hostgpu::Order order, int members) {
   constexpr int sequences = 2, length = 4, rows = sequences * length, vocabulary = 1100;
   std::mt19937_64 random{1};
   Buffer<std::int32_t> tokens{sequences * (length + 1)};
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(random() % vocabulary);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto token = static_cast<std::int32_t>(random() % vocabulary);
+    tokens[i] = i % 4 == 2 ? ~token : token;
+  }
   std::vector<std::unique_ptr<Buffer<E>>> logits, gradients;
   std::vector<HeadRows> shapes;
   Buffer<float> gathered{static_cast<std::size_t>(3 * rows * members)};
@@ -42,13 +45,13 @@ void all(hostgpu::Order order, int members) {
       stats.add(gathered.at(place), maximum, 0);
       stats.add(gathered.at(place + 1), part, 60 * fp32 * part);
       const bool mine = target >= h.first_token && target < h.first_token + h.width;
-      stats.add(gathered.at(place + 2), mine ? at(target - h.first_token) : -INFINITY, 0);
+      stats.add(gathered.at(place + 2), target < 0 ? INFINITY : mine ? at(target - h.first_token) : -INFINITY, 0);
     }
     for (std::size_t m = 0; m < shapes.size(); ++m)
       for (int c = 0; c < shapes[m].width; ++c) {
         const auto at = static_cast<std::size_t>(row * shapes[m].pitch + c);
         const double p = std::exp(logits[m]->at(at)) / sum;
-        const double reference = (p - (c + shapes[m].first_token == target)) * value(scale);
+        const double reference = target < 0 ? 0 : (p - (c + shapes[m].first_token == target)) * value(scale);
         back.add(gradients[m]->at(at), reference, rounding<E> * std::abs(reference) + 100 * fp32 * p * value(scale) + subnormal<E> + 1e-37);
       }
   }

@@ -9,7 +9,10 @@ void all(hostgpu::Order order) {
   constexpr int sequences = 5, length = 33, rows = sequences * length, vocabulary = 9, first_token = 2, held = 5, width = 40;
   std::mt19937_64 random{1};
   Buffer<std::int32_t> tokens{sequences * (length + 1)};
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(random() % vocabulary);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto token = static_cast<std::int32_t>(random() % vocabulary);
+    tokens[i] = i % 3 == 1 ? ~token : token;  // as a target it does not count; as an input it does
+  }
   Buffer<E> table{held * width}, gathered{rows * width}, gradient{rows * width};
   Buffer<float> words{held * width}, positions{length * width};
   table.normal(random), gradient.normal(random);
@@ -25,7 +28,8 @@ void all(hostgpu::Order order) {
   Comparison place{std::string{"scatter_positions"} + suffix<E>};
   std::vector<float> sums(held * width, 0.25f), at_positions(length * width, 0.25f);
   for (int row = 0; row < rows; ++row) {
-    const int token = tokens[static_cast<std::size_t>(row / length * (length + 1) + row % length)] - first_token;
+    const int marked = tokens[static_cast<std::size_t>(row / length * (length + 1) + row % length)];
+    const int token = (marked < 0 ? ~marked : marked) - first_token;
     const bool mine = token >= 0 && token < held;
     for (int c = 0; c < width; ++c) {
       const auto at = static_cast<std::size_t>(row * width + c);
