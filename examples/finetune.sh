@@ -47,6 +47,7 @@ weights = "$work/base-model"
 [data]
 tokenizer = "$work/base-model/tokenizer.json"
 cache = "$work/tokens"
+validation-fraction = 0.1
 
 [[data.source]]
 name = "conversations"
@@ -65,7 +66,7 @@ length = 96
 learning-rate = 3e-3
 warmup-steps = 10
 evaluate-every = $((tuning_steps / 2))
-evaluate-sequences = 16
+evaluate-sequences = 4
 
 [run]
 directory = "$work/tuned-run"
