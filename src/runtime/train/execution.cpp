@@ -1,7 +1,5 @@
 #include "execution.hpp"
 
-#include "flotilla/comm/agree.hpp"
-
 namespace flotilla::train {
 
 std::optional<gpu::Device> open_gpu(const compute::Device& device) {
@@ -23,12 +21,6 @@ void set_scratch(compute::Backend& backend, const Binding& binding) {
   backend.set_scratch({binding.buffer(scratch), static_cast<std::size_t>(size.count)});
 }
 
-void prepare(compute::Backend& backend, const comm::World& world, const Binding& binding, Seconds deadline) {
-  const auto prepared = [&] {
-    backend.prepare(binding.rank_class().shape.sequences);
-    return true;
-  };
-  static_cast<void>(comm::agree_on(world, "proving the libraries of devices", prepared, deadline));
-}
+void prepare(compute::Backend& backend, const Binding& binding) { backend.prepare(binding.rank_class().shape.sequences); }
 
 }  // namespace flotilla::train

@@ -50,7 +50,7 @@ class Execution {
 
 /// Hands the class's buffer for the matrix library to the backend.
 void set_scratch(compute::Backend&, const Binding&);
-/// The backend chooses and proves what it runs for this rank's microbatches. Collective: every rank is told of one that fails.
-void prepare(compute::Backend&, const comm::World&, const Binding&, Seconds deadline);
+/// The backend chooses and proves what it runs for this rank's microbatches. Local, as making the backend is: who builds a trainer agrees.
+void prepare(compute::Backend&, const Binding&);
 
 }  // namespace flotilla::train

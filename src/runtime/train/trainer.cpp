@@ -38,7 +38,7 @@ class Trainer::State {
         execution_{training_, active, pinned_, gpu_, *arena_, connections_, *backend_, comm_, 0, options},
         binding_{execution_.binding()} {
     set_scratch(*backend_, binding_);
-    prepare(*backend_, active_, binding_, options.deadline);
+    prepare(*backend_, binding_);
     if (evaluation_) {
       Options evaluating = options;
       evaluating.record = false;
