@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "app/bench/bench_launch.hpp"
@@ -7,6 +8,7 @@
 #include "bench/made_up.hpp"
 #include "flotilla/files/json.hpp"
 #include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -111,6 +113,20 @@ TEST(BenchText, HasTheCardAndTheSoak) {
     EXPECT_NE(words.find(part), std::string::npos) << part << " in:\n" << words;
   EXPECT_EQ(words.find('\x1b'), std::string::npos);
   EXPECT_EQ(bench_text(result_of(made_up_report(2, 0)), 100).find("tokens/J"), std::string::npos);
+}
+
+/// A user's link stays a link; what it leads to is replaced. Run directories, which others may write in, refuse links (files::write_text).
+TEST(Output, ReplacesWhatALinkLeadsTo) {
+  const tests::TemporaryFolder folder;
+  folder.write("nightly.json", "old");
+  std::filesystem::create_symlink("nightly.json", folder / "latest.json");
+  write_output({.file = (folder / "latest.json").string()}, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "latest.json"));
+  EXPECT_EQ(tests::content(folder / "nightly.json"), "new");
+  std::filesystem::create_symlink("none", folder / "dangling");
+  tests::expect_contains(tests::refusal(ErrorKind::unavailable, [&] { write_output({.file = (folder / "dangling").string()}, "new"); }), "is a symbolic link");
+  write_output({.file = "/dev/null"}, "x");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST(Reframe, IsADictionaryOfPartitions) {

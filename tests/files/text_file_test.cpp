@@ -1,12 +1,16 @@
 #include "flotilla/files/text_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <thread>
 #include <vector>
 
+#include "flotilla/base/descriptor.hpp"
 #include "flotilla/files/look.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
@@ -99,6 +103,26 @@ TEST_F(TextFile, WritesThroughWhatIsNoFile) {
   ::testing::internal::CaptureStdout();
   write_text("/dev/stdout", "said");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "said");
+}
+
+/// A socket's name is short: a relative one.
+TEST_F(TextFile, WritesToWhoListensOnASocket) {
+  const auto before = fs::current_path();
+  fs::current_path(folder_.path());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, "socket");
+  const Descriptor listener{::socket(AF_UNIX, SOCK_STREAM, 0)};
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  expect_contains(tests::refusal(ErrorKind::unavailable, [] { write_text("socket", "nobody hears"); }), "is a socket that cannot be written to");
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  write_text("socket", "heard");
+  char heard[16] = {};
+  const Descriptor peer{::accept(listener.get(), nullptr, nullptr)};
+  EXPECT_EQ(::read(peer.get(), heard, sizeof heard), 5);
+  EXPECT_STREQ(heard, "heard");
+  EXPECT_TRUE(fs::is_socket("socket"));
+  fs::current_path(before);
 }
 
 TEST_F(TextFile, NeverWritesThroughALinkToAFile) {

@@ -21,8 +21,8 @@ enum class Flush { no, yes };
 
 /// Writes all or nothing: a temporary file in the same folder, then renamed over `path`; both are flushed to the disk. The new file has the
 /// mode of the one it replaces, else 0664 less the umask.
-/// Only a regular file is ever replaced. A device, a pipe and this process's own descriptors (/dev/stdout, /dev/fd/3) are written through;
-/// a folder, a socket and a symbolic link to a file are refused.
+/// Only a regular file is ever replaced. A device, a pipe, a socket that somebody listens on and this process's own descriptors
+/// (/dev/stdout, /dev/fd/3) are written through; a folder and a symbolic link to a file are refused.
 /// Throws Error{unavailable or temporary} and leaves an older file as it was.
 void write_text(const std::filesystem::path& path, std::string_view text, Flush = Flush::yes);
 

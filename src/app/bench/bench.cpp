@@ -90,7 +90,7 @@ void write_exports(const BenchOptions& o, const BenchResult& result) {
 }
 
 void show(const BenchOptions& o, const BenchResult& result) {
-  if (!o.output.file.empty()) files::write_text(o.output.file, files::bench_to_json(result.report));
+  if (!o.output.file.empty()) write_output({.file = o.output.file}, files::bench_to_json(result.report));
   if (o.output.json) return write_output({}, bench_json(result));
   const auto words = o.quiet ? findings_text(result.verdicts, output_width()) : bench_text(result, output_width());
   if (!words.empty()) write_output({}, words);

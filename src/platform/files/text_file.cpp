@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,6 +94,23 @@ void write_through(const std::filesystem::path& path, std::string_view content) 
   FLOTILLA_REQUIRE(write_all(file.get(), content), io_error_kind(errno), path.string(), ": cannot be written: ", reason());
 }
 
+/// To whoever listens on it: a stream, as nc -lU takes it.
+void write_to_listener(const std::filesystem::path& path, std::string_view content) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  FLOTILLA_REQUIRE(path.native().size() < sizeof address.sun_path, ErrorKind::unavailable, path.string(), ": is a socket whose name is too long to connect to");
+  std::memcpy(address.sun_path, path.c_str(), path.native().size());
+  const Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  FLOTILLA_REQUIRE(socket && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0, ErrorKind::unavailable,
+                   path.string(), ": is a socket that cannot be written to: ", reason());
+  while (!content.empty()) {
+    const ssize_t sent = ::send(socket.get(), content.data(), content.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    FLOTILLA_REQUIRE(sent >= 0, ErrorKind::unavailable, path.string(), ": its listener has gone: ", reason());
+    content.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
 void replace(const std::filesystem::path& path, std::string_view content, std::optional<mode_t> mode, Flush flush) {
   Temporary temporary{path};
   FLOTILLA_REQUIRE(temporary.opened(), io_error_kind(errno), path.string(), ": cannot be created: ", reason(),
@@ -160,6 +179,7 @@ void write_text(const std::filesystem::path& path, std::string_view content, Flu
   }
   if (S_ISREG(name.st_mode)) return replace(path, content, name.st_mode & 0777, flush);
   const bool leads_somewhere = ::stat(path.c_str(), &target) == 0;
+  if (leads_somewhere && S_ISSOCK(target.st_mode)) return write_to_listener(path, content);
   const bool through = leads_somewhere && (S_ISCHR(target.st_mode) || S_ISBLK(target.st_mode) || S_ISFIFO(target.st_mode));
   FLOTILLA_REQUIRE(through, ErrorKind::unavailable, path.string(), ": is ",
                    S_ISLNK(name.st_mode)   ? "a symbolic link; name the file itself"
