@@ -98,11 +98,12 @@ void write_through(const std::filesystem::path& path, std::string_view content) 
 void write_to_listener(const std::filesystem::path& path, std::string_view content) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  FLOTILLA_REQUIRE(path.native().size() < sizeof address.sun_path, ErrorKind::unavailable, path.string(), ": is a socket whose name is too long to connect to");
+  FLOTILLA_REQUIRE(path.native().size() < sizeof address.sun_path, ErrorKind::unavailable, path.string(),
+                   ": is a socket whose name is too long to connect to");
   std::memcpy(address.sun_path, path.c_str(), path.native().size());
   const Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  FLOTILLA_REQUIRE(socket && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0, ErrorKind::unavailable,
-                   path.string(), ": is a socket that cannot be written to: ", reason());
+  FLOTILLA_REQUIRE(socket && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
+                   ErrorKind::unavailable, path.string(), ": is a socket that cannot be written to: ", reason());
   while (!content.empty()) {
     const ssize_t sent = ::send(socket.get(), content.data(), content.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
