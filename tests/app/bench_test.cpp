@@ -5,6 +5,7 @@
 
 #include "app/bench/bench_launch.hpp"
 #include "app/bench/bench_text.hpp"
+#include "app/common/job.hpp"
 #include "bench/made_up.hpp"
 #include "flotilla/files/json.hpp"
 #include "support/refusal.hpp"

@@ -58,7 +58,7 @@ TEST(Kernels, SoftmaxIsAccurateAndNormalized) {
       auto scores = random_floats(static_cast<std::size_t>(rows * pitch), 2, spread);
       const auto before = scores;
       std::vector<float> log_sum_exp(rows);
-      set->softmax({scores.data(), pitch, rows, first, 0, first + rows, 0, 0.5f, log_sum_exp.data(), {}, 0, 0});
+      set->softmax({scores.data(), pitch, rows, first, 0, first + rows, 0, 0.5f, 0, log_sum_exp.data(), {}, 0, 0});
       for (std::int64_t r = 0; r < rows; ++r) {
         double sum = 0;
         for (std::int64_t k = 0; k <= first + r; ++k) sum += std::exp(0.5 * before[static_cast<std::size_t>(r * pitch + k)]);
@@ -79,7 +79,7 @@ TEST(Kernels, SoftmaxOfAWindow) {
     auto scores = random_floats(static_cast<std::size_t>(rows * pitch), 12, 3);
     const auto before = scores;
     std::vector<float> log_sum_exp(rows);
-    set->softmax({scores.data(), pitch, rows, first, first_key, first + rows - first_key, window, 1, log_sum_exp.data(), {}, 0, 0});
+    set->softmax({scores.data(), pitch, rows, first, first_key, first + rows - first_key, window, 1, 0, log_sum_exp.data(), {}, 0, 0});
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t query = first + r;
       const auto score = [&](std::int64_t key) { return before[static_cast<std::size_t>(r * pitch + key - first_key)]; };
@@ -161,7 +161,7 @@ TEST(Kernels, NotANumberIsNotSwallowed) {
     const std::vector<std::int32_t> tokens{0, 0};
     set->head_stats({scores.data(), 32, 20, tokens.data(), 1, 0, stats.data(), nullptr, 1, 1, 1}, {0, 1});
     EXPECT_TRUE(std::isnan(stats[1]));
-    set->softmax({scores.data(), 32, 1, 20, 0, 21, 0, 1.0f, log_sum_exp.data(), {}, 0, 0});
+    set->softmax({scores.data(), 32, 1, 20, 0, 21, 0, 1.0f, 0, log_sum_exp.data(), {}, 0, 0});
     EXPECT_TRUE(std::isnan(scores[0]) && std::isnan(log_sum_exp[0]));
   }
 }
