@@ -1,6 +1,6 @@
 // Error bars: their formula, and figures in use against those that the rule gives for the published runs; each source also by the figures
 // of the others (docs/measurements/error-bars.md).
-#include "flotilla/published/error_bars.hpp"
+#include "error_bars.hpp"
 
 #include <gtest/gtest.h>
 

@@ -21,9 +21,9 @@ struct StepRecord {
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping
   double eta_seconds = 0;
+  double time = 0;      ///< seconds since 1970; 0: filled in when written
+  int incarnation = 0;  ///< filled in when written
   std::optional<std::int64_t> counted_tokens = {};  ///< whose losses are in `loss`; none: all of the global batch
-  double time = 0;                                  ///< seconds since 1970; 0: filled in when written
-  int incarnation = 0;                              ///< filled in when written
 };
 
 /// {"event": "start"}: every start and restart.

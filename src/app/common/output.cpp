@@ -8,14 +8,18 @@
 namespace flotilla::app {
 namespace {
 
-/// The file that a user's link leads to: it is replaced, and the link stays. What leads into the kernel (/dev/stdout, /proc/self/fd/1) is
-/// itself what is meant.
+/// The file that a user's link leads to: it is replaced, and the link stays. A link of the kernel (/dev/stdout, /dev/fd/3) on the way is
+/// an open file, which is written and not replaced.
 std::filesystem::path behind_links(const std::filesystem::path& path) {
-  const auto& name = path.native();
-  if (name.starts_with("/dev/") || name.starts_with("/proc/")) return path;
+  constexpr int most = 40;  // as the kernel follows
   std::error_code none;
-  const bool leads_to_a_file = std::filesystem::is_symlink(path, none) && std::filesystem::is_regular_file(path, none);
-  return leads_to_a_file ? std::filesystem::canonical(path) : path;
+  auto at = path;
+  for (int hop = 0; hop < most && std::filesystem::is_symlink(at, none); ++hop) {
+    const auto folder = std::filesystem::canonical(at.has_parent_path() ? at.parent_path() : ".", none);
+    if (none || folder.native().starts_with("/proc/")) return path;
+    at = folder / std::filesystem::read_symlink(at, none);
+  }
+  return std::filesystem::is_regular_file(at, none) ? at : path;
 }
 
 }  // namespace

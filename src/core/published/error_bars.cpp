@@ -1,4 +1,4 @@
-#include "flotilla/published/error_bars.hpp"
+#include "error_bars.hpp"
 
 #include <algorithm>
 #include <array>
