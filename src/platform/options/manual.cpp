@@ -78,7 +78,7 @@ std::string options_of(const Table& table, std::set<std::string>& seen) {
 
 std::string man_page(const Manual& manual) {
   std::string out = ".TH " + upper(manual.program) + " 1 \"\" \"" + manual.program + " " + manual.version + "\" \"User Commands\"\n";
-  out += ".ad l\n.nh\n";  // lists of names are long words: lines of equal length would be mostly blanks, or cannot be made
+  out += ".ad l\n";  // lists of names are long words: lines of equal length would be mostly blanks, or cannot be made
   out += ".SH NAME\n" + manual.program + " \\- " + escape(manual.summary) + "\n";
   out += ".SH SYNOPSIS\n" + bold(manual.program) + " " + italic("command") + " [" + italic("options") + "] [" + italic("file") + "]\n";
   out += ".SH DESCRIPTION\n";
