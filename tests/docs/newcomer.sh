@@ -52,13 +52,16 @@ two_cpus() { taskset -pc $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r
 code=0
 env -i HOME="$scratch" PATH="$PATH" TERM=xterm LANG=C taskset -c "$(two_cpus)" "${as[@]}" \
   script -qefc 'bash path.sh' terminal.txt >/dev/null 2>&1 </dev/null || code=$?
-sed -e 's/\x1b\[[0-9;]*[A-Za-z]//g' -e 's/\r//g' terminal.txt | sed '/^Script \(started\|done\)/d' >plain.txt
+without_codes() { sed -e 's/\x1b\[[0-9;]*[A-Za-z]//g' -e 's/\r//g' -e '/^Script \(started\|done\)/d'; }
+# A live line (a search of some seconds) is written over: what stays is its last state; each state must fit.
+sed -e 's/^.*\r\x1b\[K//' terminal.txt | without_codes >plain.txt
+sed -e 's/\r\x1b\[K/\n/g' terminal.txt | without_codes >states.txt
 if [ "$code" -ne 0 ]; then
   tail -60 plain.txt
   echo "the newcomer's path ends with $code as $who"
   exit 1
 fi
-wide=$(awk 'length > 80 && !/^(\$|flotilla:) /' plain.txt)
+wide=$(awk 'length > 80 && !/^(\$|flotilla:) /' states.txt)
 [ -z "$wide" ] || { echo "wider than 80 columns:" && echo "$wide" && exit 1; }
 for line in 'flotilla: incarnation 1 of ' 'summary ' 'flotilla: finished' 'proven ' 'checkpoint '; do
   grep -q "^$line" plain.txt || { cat plain.txt && echo "missing: $line" && exit 1; }
