@@ -44,8 +44,8 @@ std::vector<Command> command_table() {
            false, true},
           {"generate", "go on with a text; on every rank (mpirun, srun)", "MODEL TEXT", generate, generate_options, false, true},
           {"tokenize", "turn text files into a token file with a model's tokenizer, on all processors", "IN...", tokenize, tokenize_options},
-          {"import", "check a Hugging Face model, or convert published measurements and plans", "WHAT FILE", import_published, import_options},
-          {"export", "write a Hugging Face model, or a plan in another simulator's format", "WHAT FILE", export_for_others, export_options}};
+          {"import", "check a Hugging Face model, or convert a model of llm.c, measurements or plans", "WHAT FILE", import_published, import_options},
+          {"export", "write a model for Hugging Face or llm.c, or a plan for another simulator", "WHAT FILE", export_for_others, export_options}};
 }
 
 }  // namespace flotilla::app

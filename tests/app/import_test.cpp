@@ -10,6 +10,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 #include "weights/folder.hpp"
+#include "weights/llmc_file.hpp"
 #include "app/common/plan_text.hpp"
 #include "app/common/library_model.hpp"
 
@@ -55,6 +56,27 @@ class ImportCommand : public testing::Test {
   }
   TemporaryFolder folder_;
 };
+
+TEST_F(ImportCommand, MakesAHuggingFaceModelOfAFileOfLlmc) {
+  const auto file = tests::write_llmc(path("tiny.bin"), tests::llmc_bytes({}, 5)).string();
+  EXPECT_NE(refusal({"llmc", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(import_published(Words{"llmc", file, "-o", path("model"), "--log-level", "error"}), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "[model]\nweights = \"" + path("model") + "\"\n");
+  EXPECT_EQ(import_published(Words{"hf", path("model"), "-o", path("job.toml"), "--log-level", "error"}), 0);
+}
+
+/// Pickles are programs: what Megatron-LM writes is named, and what turns it into a model that can be read.
+TEST_F(ImportCommand, NamesACheckpointOfMegatron) {
+  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata"}) {
+    const auto folder = folder_ / (std::string{"megatron-"} + mark);
+    std::filesystem::create_directory(folder);
+    files::write_text(folder / mark, "100");
+    const auto message = refusal({"hf", folder.string()}, ErrorKind::bad_input);
+    EXPECT_NE(message.find("is a checkpoint of Megatron-LM (it holds " + std::string{mark} + ")"), std::string::npos) << message;
+    EXPECT_NE(message.find("export_ckpt of Megatron Bridge"), std::string::npos) << message;
+  }
+}
 
 TEST_F(ImportCommand, WritesTheJobSectionOfAHuggingFaceModel) {
   const tests::ModelFolder model{"llama"};

@@ -140,7 +140,12 @@ void damage_header(const fs::path& file, Dice& dice) {
   out << header << data;
 }
 
+/// A Hugging Face model, or a model file of llm.c.
 Invocation weights(const fs::path& folder, Dice& dice) {
+  if (dice.chance(0.3)) {
+    damage_file(folder / "llmc.bin", dice);
+    return one_of(folder, dice, {"llmc.bin"}, {{"import", "llmc", "llmc.bin", "-o", "made"}});
+  }
   static const Words shards{"model/model-00001-of-00003.safetensors", "model/model-00002-of-00003.safetensors"};
   if (dice.chance(0.6))
     damage_header(folder / dice.one_of(shards), dice);
@@ -215,7 +220,7 @@ const std::vector<InputKind>& input_kinds() {
       {"manifest", {"run"}, manifest},
       {"state", {"run"}, state},
       {"tokens", {"tokens"}, tokens},
-      {"weights", {"model"}, weights},
+      {"weights", {"model", "llmc.bin"}, weights},
       {"tokenizer", {"tokenizer.json", "lines.jsonl", "words.txt"}, tokenizer},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},

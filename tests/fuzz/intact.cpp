@@ -62,6 +62,7 @@ void write_intact_inputs(const fs::path& folder) {
   run(folder, {"train", "train.toml"});
   fs::copy_file(folder / "run" / "profile.json", folder / "profile.json");
   run(folder, {"export", "hf", "run", "-o", "model", "--shard-size=200kB"});
+  run(folder, {"export", "llmc", "run", "-o", "llmc.bin"});
   run(folder, {"plan", "job.toml", "--format=json", "-o", "planning.json"});
   run(folder, {"import", "sailor-plan", "published.json", "--model.name", "gpt2-tiny", "--training.global-batch", "8", "-o", "plan.json"});
   run(folder, {"simulate", "plan.json", "--format=json", "-o", "forecast.json"});

@@ -11,11 +11,14 @@
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/safetensors/folder.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/weights/carried.hpp"
+#include "flotilla/weights/llmc.hpp"
 #include "flotilla/weights/load.hpp"
 #include "flotilla/weights/pretrained.hpp"
 #include "support/refusal.hpp"
 #include "weights/folder.hpp"
+#include "weights/llmc_file.hpp"
 
 namespace flotilla::weights {
 namespace {
@@ -213,6 +216,49 @@ TEST_P(ExportedModel, OverwritesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ExportedModel, ::testing::ValuesIn(tests::reference_models));
+
+/// llm.c's file -> a folder -> any layout -> a checkpoint -> a file: the same bytes.
+class LlmcModelFile : public checkpoint::Together {
+ protected:
+  fs::path saved(const fs::path& folder) {
+    const auto config = files::read_hugging_face_config(folder / "config.json");
+    std::mt19937 random{21};
+    const Holding holding{checkpoint::random_plan(random, config, size()), world_.rank()};
+    weights::load(world_, folder, config, holding.state(), checkpoint::test_deadline);
+    checkpoint::Manifest manifest;
+    manifest.step = ++steps_;
+    manifest.plan = files::plan_to_json(checkpoint::one_rank_plan(config));
+    return checkpoint::save(world_, run_, holding.state(), manifest, {.deadline = checkpoint::test_deadline}).directory;
+  }
+  std::int64_t steps_ = 0;
+};
+
+TEST_F(LlmcModelFile, ComesBackAsItWent) {
+  for (const int version : {3, 5}) {
+    const auto file = run_ / ("given-" + std::to_string(version)), folder = run_ / ("model-" + std::to_string(version)),
+               back = run_ / ("back-" + std::to_string(version));
+    if (root()) import_llmc(tests::write_llmc(file, tests::llmc_bytes({.vocabulary = 120, .heads = 4}, version)), folder);
+    barrier();
+    const auto step = saved(folder);
+    if (!root()) continue;
+    export_llmc(step, back, version == 3 ? Precision::fp32 : Precision::bf16);
+    EXPECT_TRUE(files::read_text(back) == files::read_text(file)) << "version " << version;
+    tests::expect_refused([&] { export_llmc(step, back, Precision::fp32); }, back.string(), "exists");
+    tests::expect_refused([&] { export_llmc(step, run_ / "half", Precision::fp16); }, (run_ / "half").string(), "no model files in fp16");
+  }
+}
+
+TEST_P(ExportedModel, IsAFileOfLlmcWhereItIsItsGpt2) {
+  std::mt19937 random{5};
+  const auto step = saved(random, 1);
+  if (!root()) return;
+  const bool llmc_has = config_.family == "gpt2" && config_.feed_forward == 4 * config_.hidden && config_.norm_epsilon == 1e-5;
+  const auto file = run_ / "model.bin", folder = run_ / "again";
+  if (!llmc_has) return tests::expect_refused([&] { export_llmc(step, file, Precision::fp32); }, step.string(), "llm.c has no such model");
+  export_llmc(step, file, Precision::fp32);
+  import_llmc(file, folder);
+  expect_same_tensors(theirs_, folder);
+}
 
 /// Built like Llama, with what each adds: nobody has written these weights, so any bits will do.
 class ModelLikeLlama : public checkpoint::Together, public ::testing::WithParamInterface<const char*> {

@@ -28,6 +28,8 @@ class File {
   /// Checks the whole header: types, extents, and ranges that neither overlap nor leave gaps.
   /// Throws Error{bad_input}: file, place in the header, what was expected.
   static File open(const std::filesystem::path&);
+  /// A file of another format in which tensors stand as here: the caller has checked that each lies inside of it and has a precision.
+  static File of(store::MappedFile, std::vector<Entry>);
 
   const std::filesystem::path& path() const { return mapping_.path(); }
   /// In the order of their bytes.

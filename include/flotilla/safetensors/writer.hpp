@@ -25,6 +25,8 @@ class Writer {
   /// Creates the file, or empties it, makes sure that there is room for all of it, and writes the header.
   /// Throws Error{temporary, unavailable}.
   Writer(const std::filesystem::path&, const std::vector<Declared>&, Precision);
+  /// A file of another format: `header`, then so many elements.
+  Writer(const std::filesystem::path&, std::span<const std::byte> header, std::int64_t elements, Precision);
 
   /// The next elements, tensor after tensor, row-major, rounded to nearest even. Throws Error{bad_input} for a finite value that the
   /// precision cannot hold (fp16 beyond 65504), else Error{temporary, unavailable}.

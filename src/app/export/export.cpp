@@ -12,6 +12,7 @@
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "flotilla/weights/llmc.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -75,7 +76,17 @@ void weights_of(const std::string& path, const ExportOptions& o) {
             report.files == 1 ? " file" : " files", "; written to ", o.output.file);
 }
 
-constexpr std::array exports{Export{"hf", "RUN|step-N -o DIRECTORY", weights_of}, Export{"sailor-plan", "PLAN", a_plan}};
+void llmc_model_of(const std::string& path, const ExportOptions& o) {
+  FLOTILLA_REQUIRE(!o.output.file.empty(), ErrorKind::usage, "flotilla export llmc writes a binary file; name it: -o FILE");
+  FLOTILLA_REQUIRE(!o.weights.adapter, ErrorKind::usage, "leave out --adapter: llm.c has no adapters; they are merged into the weights");
+  const auto step = step_in(path);
+  const auto report = weights::export_llmc(step, o.output.file, o.weights.precision);
+  log::info(step.string(), ": ", report.tensors, " tensors, ", report.size, " in ", to_string(o.weights.precision), "; written to ",
+            o.output.file);
+}
+
+constexpr std::array exports{Export{"hf", "RUN|step-N -o DIRECTORY", weights_of}, Export{"llmc", "RUN|step-N -o FILE", llmc_model_of},
+                             Export{"sailor-plan", "PLAN", a_plan}};
 
 const Export& export_named(const std::string& word) {
   std::vector<std::string> names;
@@ -84,7 +95,7 @@ const Export& export_named(const std::string& word) {
     names.emplace_back(one.word);
   }
   throw Error{ErrorKind::usage, text("flotilla export knows no ", in_quotes(word), suggestion(word, names),
-                                     "; expected hf RUN|step-N or sailor-plan PLAN")};
+                                     "; expected hf RUN|step-N, llmc RUN|step-N or sailor-plan PLAN")};
 }
 
 }  // namespace
@@ -118,7 +129,7 @@ int export_for_others(std::span<const std::string> arguments) {
   auto table = export_table(o);
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
-  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla export hf RUN|step-N -o DIRECTORY, or sailor-plan PLAN");
+  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla export hf RUN|step-N -o DIRECTORY, llmc RUN|step-N -o FILE, or sailor-plan PLAN");
   const Export& wanted = export_named(operands[0]);
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla export ", wanted.word, " ", wanted.operand);
   log::set_level(o.output.log_level);

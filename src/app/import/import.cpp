@@ -18,6 +18,7 @@
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/slurm/host_list.hpp"
+#include "flotilla/weights/llmc.hpp"
 #include "flotilla/weights/pretrained.hpp"
 
 namespace flotilla::app {
@@ -30,6 +31,8 @@ struct Imported {
 
 /// Which options an import understands.
 enum class Understands { none, plans, reports };
+/// What -o names: a file for the text, or a folder that the import makes itself.
+enum class Makes { file, folder };
 
 /// One kind of published data: its word on the command line, and what becomes of the operand.
 struct Import {
@@ -37,6 +40,7 @@ struct Import {
   const char* operand;
   Understands options;
   Imported (*run)(const std::string& path, const ImportOptions&);
+  Makes makes = Makes::file;
 };
 
 Imported a_library(const std::string& path, const ImportOptions&) {
@@ -76,14 +80,30 @@ Imported a_plan(const std::string& path, const ImportOptions& o) {
 }
 
 /// A job file's section that starts from these weights, or the same as JSON.
+std::string job_section(const std::filesystem::path& folder, const ImportOptions& o) {
+  const auto name = files::json_string(folder.string());
+  return o.output.json ? text("{\"model\": {\"weights\": ", name, "}}\n") : text("[model]\nweights = ", name, "\n");
+}
+
+/// As the program may be started elsewhere.
+std::filesystem::path absolute_name(const std::string& path) { return std::filesystem::absolute(path).lexically_normal(); }
+
 Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
-  const auto folder = std::filesystem::absolute(path).lexically_normal();
+  const auto folder = absolute_name(path);
   const auto config = files::read_hugging_face_config(folder / "config.json");
   const weights::Pretrained pretrained{folder, config};
-  const auto name = files::json_string(folder.string());
-  return {o.output.json ? text("{\"model\": {\"weights\": ", name, "}}\n") : text("[model]\nweights = ", name, "\n"),
+  return {job_section(folder, o),
           text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ", pretrained.precisions(), ", ",
                pretrained.files(), " files")};
+}
+
+Imported an_llmc_model(const std::string& path, const ImportOptions& o) {
+  FLOTILLA_REQUIRE(!o.output.file.empty(), ErrorKind::usage,
+                   "flotilla import llmc writes the directory of a Hugging Face model; name it: -o DIRECTORY");
+  const auto [config, precision] = weights::read_llmc_header(path);
+  const auto report = weights::import_llmc(path, o.output.file);
+  return {job_section(absolute_name(o.output.file), o),
+          text("gpt2, ", model::parameter_count(config), " parameters, ", report.size, " in ", to_string(precision))};
 }
 
 bool are_of_the_same(const bench::Series& a, const bench::Series& b) {
@@ -103,7 +123,8 @@ Imported measurements(const std::string& path, const ImportOptions& o) {
   return {files::bench_to_json(report), text(all.size(), all.size() == 1 ? " quantity" : " quantities", " measured by ", printable(all.front().program))};
 }
 
-constexpr std::array<Import, 6> imports{Import{"hf", "DIRECTORY", Understands::none, a_hugging_face_model},
+constexpr std::array<Import, 7> imports{Import{"hf", "DIRECTORY", Understands::none, a_hugging_face_model},
+                                        Import{"llmc", "FILE -o DIRECTORY", Understands::none, an_llmc_model, Makes::folder},
                                         Import{"sailor-profiles", "DIRECTORY", Understands::none, a_library},
                                         Import{"sailor-plan", "FILE", Understands::plans, a_plan},
                                         Import{"nccl-tests", "FILE", Understands::reports, measurements<files::read_nccl_tests>},
@@ -175,7 +196,9 @@ int import_published(std::span<const std::string> arguments) {
   require_understood(import, o);
   log::set_level(o.output.log_level);
   const Imported imported = import.run(operands[1], o);
-  write_output(o.output, imported.text);
+  auto output = o.output;
+  if (import.makes == Makes::folder) output.file.clear();
+  write_output(output, imported.text);
   log::info(imported.summary, o.output.file.empty() ? "" : "; written to " + o.output.file);
   return static_cast<int>(ExitCode::done);
 }

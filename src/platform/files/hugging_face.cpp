@@ -7,6 +7,7 @@
 
 #include "document.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/files/look.hpp"
 
 namespace flotilla::files {
 namespace {
@@ -328,6 +329,15 @@ model::Config config_of(const Json& document, std::string_view name) {
   return config;
 }
 
+/// Megatron-LM's folders hold Python pickles, which are programs: nothing here runs them.
+void refuse_megatron(const std::filesystem::path& config) {
+  if (facts_of(config)) return;
+  const auto folder = config.parent_path();
+  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata", "mp_rank_00", "mp_rank_00_000"})
+    FLOTILLA_REQUIRE(!facts_of(folder / mark), ErrorKind::bad_input, folder.string(), ": is a checkpoint of Megatron-LM (it holds ", mark,
+                     "), in Python's pickles; expected the directory of a Hugging Face model: convert it with export_ckpt of Megatron Bridge");
+}
+
 }  // namespace
 
 model::Config hugging_face_config_from_json(std::string_view text, std::string_view source, std::string_view name) {
@@ -335,6 +345,7 @@ model::Config hugging_face_config_from_json(std::string_view text, std::string_v
 }
 
 model::Config read_hugging_face_config(const std::filesystem::path& path) {
+  refuse_megatron(path);
   const std::filesystem::path full = std::filesystem::absolute(path);
   const std::filesystem::path named = path.filename() == "config.json" ? full.parent_path().filename() : full.stem();
   return config_of(Json::read(path), named.string());

@@ -1,6 +1,7 @@
 #include "flotilla/safetensors/file.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "element.hpp"
 #include "flotilla/base/error.hpp"
@@ -27,6 +28,13 @@ File File::open(const std::filesystem::path& path) {
   File file;
   file.mapping_ = store::MappedFile::open(path, "a safetensors file");
   file.entries_ = read_header(file.mapping_.bytes(), path);
+  return file;
+}
+
+File File::of(store::MappedFile mapping, std::vector<Entry> entries) {
+  File file;
+  file.mapping_ = std::move(mapping);
+  file.entries_ = std::move(entries);
   return file;
 }
 

@@ -24,17 +24,28 @@ std::uint16_t in_half(float value, Precision precision, const std::filesystem::p
   return bits;
 }
 
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span{text}); }
+
+std::int64_t elements_of(const std::vector<Declared>& tensors) {
+  std::int64_t sum = 0;
+  for (const auto& tensor : tensors) sum += tensor.elements();
+  return sum;
+}
+
 }  // namespace
 
 std::int64_t Declared::elements() const { return element_count(shape).value_or(0); }
 
 Writer::Writer(const std::filesystem::path& path, const std::vector<Declared>& tensors, Precision precision)
-    : file_{store::PlainFile::create(path)}, precision_{precision} {
-  const auto header = header_text(tensors, precision);
-  at_ = end_ = std::ssize(header);
-  for (const auto& tensor : tensors) end_ += tensor.elements() * element_size(precision).count;
+    : Writer{path, bytes_of(header_text(tensors, precision)), elements_of(tensors), precision} {}
+
+Writer::Writer(const std::filesystem::path& path, std::span<const std::byte> header, std::int64_t elements, Precision precision)
+    : file_{store::PlainFile::create(path)},
+      precision_{precision},
+      at_{std::ssize(header)},
+      end_{at_ + elements * element_size(precision).count} {
   store::reserve(path, Bytes{end_});
-  file_.write(std::as_bytes(std::span{header}), 0);
+  file_.write(header, 0);
 }
 
 void Writer::write(std::span<const float> values) {
