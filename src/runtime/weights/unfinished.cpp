@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 Unfinished::Unfinished(const fs::path& final_name) : final_{final_name.has_filename() ? final_name : final_name.parent_path()} {
   FLOTILLA_REQUIRE(!files::facts_of(final_), ErrorKind::bad_input, final_.string(),
-                   ": exists; an export overwrites nothing: write another name");
+                   ": exists and is not overwritten; write another name");
   path_ = final_.string() + "." + files::unguessable() + ".tmp";
 }
 
