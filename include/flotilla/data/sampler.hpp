@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ struct SamplerOptions {
   int length = 0;        ///< T: inputs of a sequence; T + 1 tokens are read, the targets are shifted by one
   int global_batch = 0;  ///< sequences in a step
   int vocabulary = 0;    ///< every token read is checked against it
+  /// A document ends behind every such token, in addition to what files say of its end (TokenFile::document_starts).
+  std::optional<std::int32_t> document_end{};
 };
 
 /// Steps in a row that draw alike.
@@ -96,6 +99,9 @@ class Sampler {
   /// Fills `tokens` (the length + 1 of them); ~token for one that does not count in the loss. Throws Error{bad_input} with file and byte
   /// offset for a token outside the vocabulary.
   void read(const Location&, std::span<std::int32_t> tokens) const;
+  /// Of the first starts.size() tokens there: the place among them where each one's document begins, 0 where that is before them. Throws
+  /// Error{bad_input} with file and byte offset for a damaged index.
+  void document_starts(const Location&, std::span<std::int32_t> starts) const;
 
   /// Names files too short for one sequence of the longest phase, which passes them over; empty when all are used. One line, for a warning.
   std::string unused() const;

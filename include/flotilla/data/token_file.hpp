@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -32,6 +33,13 @@ class TokenFile {
   /// Tokens [first, first + tokens.size()), every one of them checked to be in [0, vocabulary).
   /// Throws Error{bad_input} with file and byte offset for a token outside the vocabulary, or when the file shrank since it was opened.
   void read(std::int64_t first, std::span<std::int32_t> tokens, int vocabulary) const;
+
+  /// Whether the file says where documents end, as Megatron's index does.
+  bool has_documents() const;
+  /// Of the tokens [first, first + starts.size()): the place among them where each one's document begins; 0 where that is before them. A
+  /// document ends where the index says so, and behind every token `end`. Throws Error{bad_input} with file and byte offset for a damaged
+  /// index, or when the file shrank since it was opened.
+  void document_starts(std::int64_t first, std::span<std::int32_t> starts, std::optional<std::int32_t> end) const;
 
   /// Reads every token of [first, last) and the whole of a Megatron index; throws like `read`. Takes as long as reading the file.
   void scan(std::int64_t first, std::int64_t last, int vocabulary) const;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -39,6 +40,9 @@ Layout megatron_layout(FileBytes index, const std::filesystem::path& index_path,
                        const std::filesystem::path& tokens_path);
 /// Every length, pointer and document of the index.
 void check_megatron_index(FileBytes index, const std::filesystem::path& index_path);
+/// Calls `visit` with the first token of every document of the index that begins in (first, last), ascending. Takes logarithmic time.
+void each_document(FileBytes index, const std::filesystem::path& index_path, std::int64_t first, std::int64_t last,
+                   const std::function<void(std::int64_t token)>& visit);
 struct MegatronPaths {
   std::filesystem::path index, tokens;
 };

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <ranges>
 #include <string_view>
 
 #include "layout.hpp"
@@ -83,6 +85,16 @@ void check_documents(FileBytes bytes, const std::filesystem::path& path, const I
   }
 }
 
+/// The first token of a document; the table's last entry is the end of all tokens.
+std::int64_t first_token(FileBytes bytes, const std::filesystem::path& path, const Index& index, std::int64_t document) {
+  const auto at = index.table_of_documents_at + 8 * document;
+  const auto sequence = load<std::int64_t>(bytes, at);
+  if (sequence < 0 || sequence > index.sequences) refuse(path, at, "expected a document start from 0 to ", index.sequences, ", found ", sequence);
+  if (sequence < index.sequences) return load<std::int64_t>(bytes, index.pointers_at + 8 * sequence) / width(index.element);
+  const auto last = index.sequences - 1;
+  return load<std::int64_t>(bytes, index.pointers_at + 8 * last) / width(index.element) + length_of(bytes, last);
+}
+
 }  // namespace
 
 bool is_megatron_index(FileBytes bytes) {
@@ -108,6 +120,15 @@ Layout megatron_layout(FileBytes index_bytes, const std::filesystem::path& index
            " tokens of ", each, " bytes, but ", tokens_path.string(), " has ", byte_count(tokens), " bytes; expected it to end there");
   }
   return raw_layout(tokens, tokens_path, index.element);
+}
+
+void each_document(FileBytes bytes, const std::filesystem::path& path, std::int64_t first, std::int64_t last,
+                   const std::function<void(std::int64_t token)>& visit) {
+  const auto index = read_header(bytes, path);
+  const auto documents = std::views::iota(std::int64_t{0}, index.documents);
+  const auto begins = [&](std::int64_t document) { return first_token(bytes, path, index, document); };
+  for (auto document = std::ranges::upper_bound(documents, first, {}, begins); document != documents.end() && begins(*document) < last; ++document)
+    visit(std::max(first, begins(*document)));
 }
 
 void check_megatron_index(FileBytes bytes, const std::filesystem::path& path) {

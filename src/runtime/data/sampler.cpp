@@ -216,6 +216,12 @@ void Sampler::read(const Location& location, std::span<std::int32_t> tokens) con
   if (file.mask() != nullptr) file.mask()->mark(location.first, tokens);
 }
 
+void Sampler::document_starts(const Location& location, std::span<std::int32_t> starts) const {
+  const auto& sections = state_->sources.at(static_cast<std::size_t>(location.source)).corpus.sections();
+  const auto& section = sections.at(static_cast<std::size_t>(location.section));
+  section.file->document_starts(location.first, starts, options_.document_end);
+}
+
 std::string Sampler::unused() const {
   const int longest = std::ranges::max_element(state_->phases, {}, &Phase::length)->length;
   std::size_t count = 0, all = 0;

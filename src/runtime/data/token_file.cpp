@@ -127,6 +127,25 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> tokens, int voc
          "; is it the model's tokenizer, and the right data.format?)");
 }
 
+bool TokenFile::has_documents() const { return state_->format == Format::megatron; }
+
+void TokenFile::document_starts(std::int64_t first, std::span<std::int32_t> starts, std::optional<std::int32_t> end) const {
+  // First a flag for each token that begins a document.
+  if (end)
+    read(first, starts, std::numeric_limits<std::int32_t>::max());
+  for (std::size_t i = starts.size(); i-- > 1;) starts[i] = end && starts[i - 1] == *end ? 1 : 0;
+  if (has_documents()) {
+    state_->index.require_whole();
+    each_document(state_->index.bytes(), state_->index.path(), first, first + std::ssize(starts),
+                  [&](std::int64_t token) { starts[static_cast<std::size_t>(token - first)] = 1; });
+  }
+  std::int32_t begin = 0;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    if (i > 0 && starts[i] != 0) begin = static_cast<std::int32_t>(i);
+    starts[i] = begin;
+  }
+}
+
 void TokenFile::scan(std::int64_t first, std::int64_t last, int vocabulary) const {
   if (state_->format == Format::megatron) {
     state_->index.require_whole();
