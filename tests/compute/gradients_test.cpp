@@ -70,6 +70,13 @@ TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
   expect_gradients(c, random_tokens(c.model, c.sequences(), c.length, 6));
 }
 
+/// Of 7 tokens: documents of 1, 2 and 4; one alone; of 6 and 1.
+TEST_P(Gradients, OfSeparateDocumentsMatchThoseOfThePlainModel) {
+  Case c = make_case(GetParam());
+  c.starts = {0, 1, 1, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6};
+  expect_gradients(c, random_tokens(c.model, c.sequences(), c.length, 6));
+}
+
 /// Every third token does not count, in one tensor-parallel rank's part of the vocabulary or another's.
 TEST(LossMask, WhatDoesNotCountHasNoLossAndNoGradient) {
   for (const int tensor : {1, 2, 3})
@@ -170,11 +177,12 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
 /// Longer than one block of queries, and not a multiple of it; in a window, later blocks see no key before the second 64.
-void expect_long_sequence(const model::Config& model, const std::vector<const char*>& names) {
+void expect_long_sequence(const model::Config& model, const std::vector<const char*>& names, const std::vector<std::int32_t>& starts = {}) {
   Case c = make_case({"", model, 0.1});
   c.model.blocks = 1;
   c.threads = 2;
-  c.length = 150;
+  c.length = starts.empty() ? 150 : static_cast<int>(starts.size());
+  c.starts = starts;
   c.microbatches = {1};
   const Values parameters = random_parameters(c.model, 15);
   const auto tokens = random_tokens(c.model, 1, c.length, 16);
@@ -209,6 +217,18 @@ TEST(LongSequence, OfNewerFamilies) {
   expect_long_sequence(uneven_qwen3(), {"block.0.attention.qkv.weight", "block.0.attention.query_norm.weight"});
   expect_long_sequence(uneven_gpt_neox(), {"block.0.attention.qkv.weight", "embedding.word"});
   expect_long_sequence(uneven_bloom(), {"block.0.attention.qkv.weight", "embedding.norm.weight"});
+}
+
+/// A document that begins in the second block of queries, behind one token alone: the third block leaves keys out.
+TEST(LongSequence, OfDocuments) {
+  std::vector<std::int32_t> starts(290);
+  for (int i = 0; i < 290; ++i) starts[static_cast<std::size_t>(i)] = i < 60 ? 0 : i == 60 ? 60 : i < 150 ? 61 : 150;
+  model::Config learned = uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), llama = uneven_llama(false);
+  learned.positions = 300;
+  llama.windows = {70};
+  expect_long_sequence(learned, {"block.0.attention.qkv.weight", "embedding.position"}, starts);
+  expect_long_sequence(llama, {"block.0.attention.qkv.weight", "embedding.word"}, starts);
+  expect_long_sequence(uneven_bloom(), {"block.0.attention.qkv.weight"}, starts);
 }
 
 TEST(Evaluation, DropsNothing) {

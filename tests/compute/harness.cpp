@@ -78,7 +78,7 @@ struct Member {
   std::vector<std::unique_ptr<Memory>> parameters, weights, gradients;
   std::vector<std::unique_ptr<Memory>> activations;         // input of layer i
   std::vector<std::unique_ptr<Memory>> saved, kept, again;  // by layer
-  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch, rows;
+  Memory tokens, starts, partial, gradient, logits, stats, gathered, scalars, workspace, scratch, rows;
   bool drops, split;
   Task task;
 };
@@ -90,7 +90,8 @@ model::LayerShape shape_of(const Case& c, int index) {
 }
 
 Setup setup_of(const Case& c, int index) {
-  return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares, {.tf32 = c.tf32}};
+  return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares, {.tf32 = c.tf32},
+          0,       !c.starts.empty()};
 }
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
@@ -106,6 +107,7 @@ Member::Member(const Case& c, const Values& values, int index)
       backend{make_test_backend(setup, shape.sequences)},
       tensors{model::tensors(c.model)},
       tokens{Bytes{4} * (std::int64_t{shape.sequences} * (c.length + 1))},
+      starts{Bytes{4} * shape.tokens()},
       partial{element_size(c.precision) * (shape.tokens() * std::max(c.model.hidden, c.model.embedding_width))},
       gradient{element_size(c.precision) * (shape.rows() * c.model.hidden)},
       logits{Bytes{4} * (shape.tokens() * model::logits_pitch(c.model, shape))},
@@ -176,6 +178,7 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
     task.operands[static_cast<std::size_t>(role)] = m ? const_cast<Memory*>(m)->data() : nullptr;
   };
   set(Role::tokens, &tokens);
+  set(Role::document_starts, setup.documents ? &starts : nullptr);
   set(Role::input, input);
   set(Role::output, output);
   set(Role::saved, saved[at].get());
@@ -218,6 +221,8 @@ class GroupRun {
       const std::size_t per_sequence = static_cast<std::size_t>(case_.length) + 1;
       std::memcpy(m->tokens.data(), tokens + static_cast<std::size_t>(first_sequence) * per_sequence,
                   4 * per_sequence * static_cast<std::size_t>(sequences));
+      if (!case_.starts.empty())
+        std::memcpy(m->starts.data(), case_.starts.data() + std::int64_t{first_sequence} * case_.length, static_cast<std::size_t>(4 * n_));
     }
     forward();
     collect_logits();
@@ -385,7 +390,7 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
 
 void GroupRun::expect_intact(const Member& m) const {
   for (const Memory* memory :
-       {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch, &m.rows})
+       {&m.tokens, &m.starts, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch, &m.rows})
     EXPECT_TRUE(memory->intact());
   for (const auto* list : {&m.activations, &m.saved, &m.kept, &m.again, &m.weights, &m.gradients})
     for (const auto& memory : *list) EXPECT_TRUE(memory->intact());

@@ -142,8 +142,13 @@ class Reference {
     if (!case_.model.has_position_table()) return dropped(x, embedding_site, 0, sequence);
     const Vector& position = parameter("embedding.position");
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < d_; ++j) x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i) * d_ + j];
+      for (std::size_t j = 0; j < d_; ++j) x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i - document_start(sequence, i)) * d_ + j];
     return dropped(x, embedding_site, 0, sequence);
+  }
+
+  std::size_t document_start(std::uint64_t sequence, std::size_t i) const {
+    if (case_.starts.empty()) return 0;
+    return static_cast<std::size_t>(case_.starts.at(static_cast<std::size_t>(sequence) * static_cast<std::size_t>(case_.length) + i));
   }
 
   /// Rows of the qkv tensor where a head's query, and its group's key and value, begin.
@@ -176,7 +181,7 @@ class Reference {
   }
 
   /// One head's vector of one token, normed by `norm` and turned by its position.
-  Vector turned(const Matrix& qkv, std::size_t i, std::size_t first, const std::string& norm) const {
+  Vector turned(const Matrix& qkv, std::size_t i, std::size_t position, std::size_t first, const std::string& norm) const {
     const auto size = static_cast<std::size_t>(case_.model.head_size());
     Vector v(size);
     for (std::size_t c = 0; c < size; ++c) v[c] = qkv(i, first + c);
@@ -189,7 +194,7 @@ class Reference {
     const std::size_t half = (case_.model.rotary.width > 0 ? static_cast<std::size_t>(case_.model.rotary.width) : size) / 2;
     Vector turned = v;
     for (std::size_t c = 0; c < half; ++c) {
-      const double a = angle(i, c);
+      const double a = angle(position, c);
       turned[c] = v[c] * std::cos(a) - v[c + half] * std::sin(a);
       turned[c + half] = v[c + half] * std::cos(a) + v[c] * std::sin(a);
     }
@@ -203,7 +208,7 @@ class Reference {
     for (std::size_t head = 0; head < static_cast<std::size_t>(case_.model.heads); ++head) {
       std::vector<Vector> keys;
       for (std::size_t i = 0; i < x.rows; ++i) {
-        keys.push_back(turned(qkv, i, place(head).key, name + ".key_norm.weight"));
+        keys.push_back(turned(qkv, i, i - document_start(sequence, i), place(head).key, name + ".key_norm.weight"));
         attend(qkv, keys, output, block, sequence, head, i);
       }
     }
@@ -213,8 +218,8 @@ class Reference {
   void attend(const Matrix& qkv, const std::vector<Vector>& keys, Matrix& output, int block, std::uint64_t sequence, std::size_t head,
               std::size_t i) const {
     const auto size = static_cast<std::size_t>(case_.model.head_size()), window = static_cast<std::size_t>(case_.model.window(block));
-    const std::size_t first = window > 0 && i + 1 > window ? i + 1 - window : 0;
-    const Vector query = turned(qkv, i, place(head).query, text("block.", block, ".attention.query_norm.weight"));
+    const std::size_t start = document_start(sequence, i), first = std::max(start, window > 0 && i + 1 > window ? i + 1 - window : 0);
+    const Vector query = turned(qkv, i, i - start, place(head).query, text("block.", block, ".attention.query_norm.weight"));
     Vector p(i + 1);
     double total = 0;
     for (std::size_t k = first; k <= i; ++k) {

@@ -46,6 +46,8 @@ struct Setup {
   Device device{};
   /// Tokens of a sequence whose keys and values blocks keep (Role::cache); 0: none. Not for backward passes.
   int cache = 0;
+  /// Attention and positions begin anew with each document (Role::document_starts).
+  bool documents = false;
 };
 
 /// One run of one operation. Operands by role, nullptr where the operation has none; layouts are those of model/operations.hpp.

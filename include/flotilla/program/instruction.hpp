@@ -48,8 +48,9 @@ enum class Role : std::uint8_t {
   again,     ///< what a block dropped and computed again
   gathered,  ///< tokens of all members of a group that each hold a part of them
   cache,     ///< keys and values of the tokens before (model::cache_size)
+  document_starts,  ///< (sequences, length) int32: where in its sequence each token's document begins (Runtime::separate_documents)
 };
-inline constexpr int role_count = 27;
+inline constexpr int role_count = 28;
 
 enum class Mode : std::uint8_t { read, write, update };
 
@@ -109,6 +110,10 @@ struct LayerOperation {
 /// (sequences, length + 1) token ids of the microbatch -> tokens.
 struct TokenLoad {
   bool operator==(const TokenLoad&) const = default;
+};
+/// Where the documents of the microbatch's sequences begin -> document_starts.
+struct DocumentLoad {
+  bool operator==(const DocumentLoad&) const = default;
 };
 /// All operands become 0: gradients of a part, or the scalars.
 struct ZeroFill {
@@ -195,8 +200,8 @@ struct Collective {
 };
 
 struct Instruction {
-  using Work = std::variant<LayerOperation, TokenLoad, ZeroFill, RegionCopy, ShardExtraction, SquaredNorm, OptimizerUpdate, LayerPass,
-                            HostWork, MessageEnd, Collective>;
+  using Work = std::variant<LayerOperation, TokenLoad, DocumentLoad, ZeroFill, RegionCopy, ShardExtraction, SquaredNorm, OptimizerUpdate,
+                            LayerPass, HostWork, MessageEnd, Collective>;
   std::string name;  ///< "attention_forward 3", "send activation", "optimizer block 2"
   Work work;
   Queue queue = Queue::compute;

@@ -113,6 +113,7 @@ struct Runtime {
   std::vector<cluster::LayerSize> sizes;  ///< of layers as somebody measured them; a described runtime takes formulas where there are none
   Placement placement = {};               ///< of the plan's ranks: sums are made inside nodes and zones first
   bool library_all_reduce = false;        ///< all-reduces between GPUs are the library's own, in an order that it chooses
+  bool separate_documents = false;        ///< tokens attend to their own document alone, and positions begin anew with each
   bool operator==(const Runtime&) const = default;
 };
 

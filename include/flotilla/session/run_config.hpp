@@ -34,6 +34,8 @@ struct RunConfig {
     std::string field = {};          ///< of a JSON line that is a document; empty: as ingest::TokenizeOptions says
     std::string chat_template = {};  ///< of messages; empty: the one beside the tokenizer
     std::string eod;                 ///< token at the end of every document; empty: the tokenizer's own
+    bool separate_documents = false;  ///< tokens attend to their own document alone, and positions begin anew with each
+    int document_end = -1;            ///< token that ends a document, beside what files say; -1: none
     std::string cache;               ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
   } data;
   struct Training {

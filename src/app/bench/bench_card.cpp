@@ -91,6 +91,7 @@ class CardTraining {
     const auto here = probe::discover(node_, probing());
     place_.threads = here.devices[node_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
+    place_.runtime.separate_documents = job_.data.separate_documents;
     place_.runtime.library_scratch = session::least_scratch(place_, job_.training.length);
     place_.runtime.placement = program::placement_of(here.devices);
     place_.runtime.library_all_reduce = job_.comm.reduction == Job::Comm::Reduction::nccl;

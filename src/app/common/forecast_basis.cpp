@@ -19,6 +19,10 @@ options::Choice<std::string> runtimes() {
   return {program::runtime_names(), [](const std::string& name) { return name; }, [](const std::string& name) { return name; }};
 }
 
+options::Choice<bool> document_kinds() {
+  return {{"joined", "separate"}, [](const std::string& name) { return name == "separate"; }, [](const bool& v) { return v ? "separate" : "joined"; }};
+}
+
 }  // namespace
 
 options::Choice<compute::Attention> attentions() {
@@ -64,6 +68,11 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
         {.value = "FROM:TO=BANDWIDTH[,LATENCY]", .unset = "as measured, else assumed by distance", .alias = "link"});
 }
 
+void add_documents(options::Table& t, bool& separate) {
+  t.add("data.documents", &separate, "separate: tokens attend to their own document of a sequence alone, and positions begin at 0 with each",
+        document_kinds());
+}
+
 void note_origins(const options::Table& t, const std::string& section, ForecastBasis& b) {
   b.prices.devices_setting = t.describe(section + ".price");
   b.prices.billing_setting = t.describe(section + ".billing");
@@ -99,6 +108,7 @@ void require_one_price(const cluster::Profile& profile) {
 ForecastSettings settings_of(const ForecastBasis& b) {
   ForecastSettings settings{.runtime = program::runtime_named(b.runtime), .sailor_artifact = b.sailor_artifact};
   settings.runtime.library_all_reduce = !settings.runtime.layers && b.reduction == session::RunConfig::Comm::Reduction::nccl;
+  settings.runtime.separate_documents = b.separate_documents;
   settings.device.attention = b.attention;
   settings.device.deterministic = b.deterministic;
   return settings;

@@ -15,6 +15,7 @@ struct ForecastBasis {
   std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
   std::string runtime = "flotilla";
   bool sailor_artifact = false;  ///< --cost-model
+  bool separate_documents = false;  ///< as data.documents of a job
   session::RunConfig::Comm::Reduction reduction = session::RunConfig::Comm::Reduction::ordered;
   compute::Attention attention = compute::Attention::automatic;  ///< as device.attention of a job
   bool deterministic = true;                                     ///< as training.deterministic
@@ -31,6 +32,8 @@ options::Choice<compute::Attention> attentions();
 /// --profiles, --runtime, --cost-model, --reduction, --attention, --deterministic, --price, --billing, --egress and --link, in the table's
 /// section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
+/// --data.documents (train, plan, simulate), in the section that the table has begun.
+void add_documents(options::Table&, bool& separate);
 /// Once the table is read: who said the prices and links. Throws Error where the cost model knows no such.
 void note_origins(const options::Table&, const std::string& section, ForecastBasis&);
 

@@ -31,7 +31,8 @@ void ask_for_scratch(const Subject& subject, const compute::Device& how, program
       device.kind = on_gpu ? compute::DeviceKind::gpu : compute::DeviceKind::cpu;
       for (int t = 0; t < replica.tensor_parallel; ++t) {
         const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
-        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares, device};
+        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares, device,
+                                   0, runtime.separate_documents};
         runtime.library_scratch = std::max(runtime.library_scratch, compute::library_scratch(setup, sequences));
       }
     }

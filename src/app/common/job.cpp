@@ -272,6 +272,14 @@ void check_tokenizer(const Job& job) {
     refuse(job, "data.format", "data.tokenizer takes text and makes its token files itself; remove one of them");
 }
 
+void check_documents(const Job& job) {
+  const auto& data = job.data;
+  if (data.document_end >= 0 && !data.separate_documents)
+    refuse(job, "data.document-end", "has no effect unless data.documents is separate; say that too, or remove this");
+  if (data.document_end >= job.architecture.vocabulary)
+    refuse(job, "data.document-end", "is no token of the model, whose vocabulary has ", job.architecture.vocabulary);
+}
+
 void check_from(const Job& job) {
   if (!job.run.from.empty() && !job.weights.empty())
     refuse(job, blame(job, "model.weights", "run.from"), "model.weights names weights to start from, too; remove one of them");
@@ -348,6 +356,7 @@ void check(const Job& job, Need need) {
   check_watch(job);
   if (need == Need::data) check_data(job);
   if (need == Need::data) check_tokenizer(job);
+  if (need == Need::data) check_documents(job);
 }
 
 Job read_job(std::span<const std::string> arguments, std::span<const std::string> environment, Need need) {

@@ -144,6 +144,9 @@ void add_data(Table& t, Job::Data& d) {
   t.add("data.chat-template", &d.chat_template, "tokenizer_config.json or .jinja file with the template of messages",
         {.value = "FILE", .unset = "the one beside the tokenizer"});
   t.add("data.eod", &d.eod, "token at the end of every document", {.value = "TOKEN", .unset = "the tokenizer's own"});
+  add_documents(t, d.separate_documents);
+  t.add("data.document-end", &d.document_end, "number of the token behind which a document ends, in addition to what a Megatron .idx says",
+        {.minimum = -1, .maximum = 1 << 24, .unset = "none", .example = "50256"});
   t.add("data.cache", &d.cache, "directory of what data.tokenizer made",
         {.value = "DIRECTORY", .unset = "flotilla-tokens beside each file"});
   t.add_entries<Job::DataSource>("data.source", "Sources of a mixture, instead of data.train", &d.sources, add_source);

@@ -37,6 +37,8 @@ void add_model(Table& t, PlanningOptions& o) {
   t.add("training.length", &o.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
   t.add("training.steps", &o.steps, "iterations of the run, for its totals", {.minimum = 0, .unset = "not told", .example = "10000"});
   t.add("training.precision", &o.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
+  t.section("data", "Token files");
+  add_documents(t, o.basis.separate_documents);
 }
 
 void add_plan(Table& t, PlanningOptions& o) {

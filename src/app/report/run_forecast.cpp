@@ -14,7 +14,9 @@ RunForecast forecast_of(const checkpoint::Loaded& newest) {
   FLOTILLA_REQUIRE(!newest.manifest.plan.empty() && !newest.manifest.profile.empty(), ErrorKind::bad_input, source, ": has no plan or no profile");
   auto plan = files::plan_from_json(newest.manifest.plan, source + ": /plan");
   const auto profile = with_catalogue(files::profile_from_json(newest.manifest.profile, source + ": /profile"), plan, source);
-  const auto settings = settings_of({});
+  ForecastBasis basis;
+  basis.separate_documents = newest.manifest.training.find("\ndocuments = separate") != std::string::npos;
+  const auto settings = settings_of(basis);
   const Forecasting forecasting{subject_of(plan, profile, source), settings};
   auto forecast = forecasting.forecast(true);
   auto report = report_on(forecasting, forecast, profile, settings);

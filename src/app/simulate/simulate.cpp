@@ -93,6 +93,8 @@ options::Table simulate_table(SimulateOptions& o) {
         {.value = "FILE", .unset = "none", .alias = "timeline"});
   t.add("simulate.measured", &o.measured, "compare with a measured run: a run directory, or a file of --report.timeline",
         {.value = "FILE", .unset = "none", .alias = "measured"});
+  t.section("data", "Token files");
+  add_documents(t, o.basis.separate_documents);
   add_output(t, o.output);
   return t;
 }

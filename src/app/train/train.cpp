@@ -167,6 +167,7 @@ class Training {
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
     const auto& shortest = *std::ranges::min_element(place_.phases, {}, &session::Phase::length);
+    place_.runtime.separate_documents = job_.data.separate_documents;
     place_.runtime.library_scratch = session::least_scratch(place_, shortest.length);
     place_.runtime.placement = program::placement_of(here.devices);
     place_.runtime.library_all_reduce = job_.comm.reduction == Job::Comm::Reduction::nccl;

@@ -22,7 +22,9 @@ Bytes scratch(const RunContext& place, int length, int tensor_parallel, int tens
                              place.runtime.threads,
                              static_cast<std::uint64_t>(place.config.training.seed),
                              shares_tokens,
-                             place.device};
+                             place.device,
+                             0,
+                             place.runtime.separate_documents};
   return compute::library_scratch(setup, sequences);
 }
 

@@ -82,6 +82,12 @@ std::string phases_in_words(const RunConfig& config, std::int64_t steps_done) {
   return lines;
 }
 
+/// Nothing where sequences are one document each, as they were before there was a choice.
+std::string documents_in_words(const RunConfig::Data& data) {
+  if (!data.separate_documents) return {};
+  return text("documents = separate", data.document_end < 0 ? "" : text(", end token ", data.document_end), "\n");
+}
+
 }  // namespace
 
 std::string training_identity(const RunConfig& config, std::int64_t steps_done) {
@@ -95,7 +101,8 @@ std::string training_identity(const RunConfig& config, std::int64_t steps_done) 
   const auto first = phases_of(config).front();
   return text("model = ", model, "\nlength = ", first.length, "\nglobal-batch = ", first.global_batch, "\nseed = ", config.training.seed,
               "\n", config.weights.empty() ? "" : text("weights = ", config.weights, "\n"),
-              config.run.from.empty() ? "" : text("from = ", config.run.from, "\n"), phases_in_words(config, steps_done));
+              config.run.from.empty() ? "" : text("from = ", config.run.from, "\n"), documents_in_words(config.data),
+              phases_in_words(config, steps_done));
 }
 
 namespace {

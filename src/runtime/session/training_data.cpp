@@ -19,6 +19,7 @@ data::SamplerOptions sampler_options(const RunConfig& config) {
   options.length = config.training.length;
   options.global_batch = config.training.global_batch;  // phases may have others
   options.vocabulary = config.architecture.vocabulary;
+  if (config.data.document_end >= 0) options.document_end = config.data.document_end;
   return options;
 }
 
@@ -30,6 +31,16 @@ void scan_beginnings(const std::vector<const data::Corpus*>& corpora, int vocabu
   for (const auto* corpus : corpora)
     for (const auto& section : corpus->sections())
       section.file->scan(section.first, std::min(section.last, section.first + budget / sections), vocabulary);
+}
+
+/// Whose ends are known.
+void require_documents(const std::vector<const data::Corpus*>& corpora, const RunConfig::Data& data) {
+  if (!data.separate_documents || data.document_end >= 0) return;
+  for (const auto* corpus : corpora)
+    for (const auto& section : corpus->sections())
+      FLOTILLA_REQUIRE(section.file->has_documents(), ErrorKind::bad_input, section.file->path().string(), ": a ", to_string(section.file->format()),
+                       " file does not say where documents end, which data.documents = \"separate\" needs; name the token at their end: "
+                       "--data.document-end ID, or give a Megatron .bin and .idx");
 }
 
 /// Bytes need 256 rows of the embedding, and the others cost memory and time.
@@ -130,6 +141,7 @@ TrainingData open_data(const RunConfig& config, const std::vector<SourceFiles>& 
   std::vector<const data::Corpus*> corpora;
   for (const auto* sources : {&training, &validation})
     for (const auto& source : *sources) corpora.push_back(&source.corpus);
+  require_documents(corpora, config.data);
   scan_beginnings(corpora, config.architecture.vocabulary);
   std::vector<std::vector<std::uint64_t>> fingerprints;
   std::vector<SourceRecord> record;

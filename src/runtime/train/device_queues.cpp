@@ -61,17 +61,21 @@ DeviceQueues::Copy DeviceQueues::copy_of(const BoundInstruction& issued, Role ro
 
 void DeviceQueues::prepare(int index, Entry& entry) {
   const auto& issued = bound(index);
+  const std::int64_t length = binding_.program().plan.length;
   std::visit(Overloaded{[&](const program::MessageEnd& message) { prepare_message(issued, message, entry); },
                         [&](const program::Collective& collective) { prepare_collective(issued, collective, entry); },
-                        [&](const program::TokenLoad&) {
-                          const Bytes row{(std::int64_t{binding_.program().plan.length} + 1) * 4};
-                          entry.input = copy_of(issued, Role::tokens, {}, issued.sequences * row);
-                          int first = 0;
-                          while (entries_[static_cast<std::size_t>(first)].input.host != entry.input.host) ++first;
-                          inputs_[static_cast<std::size_t>(index)] = first;
-                        },
+                        [&](const program::TokenLoad&) { prepare_input(index, Role::tokens, length + 1, entry); },
+                        [&](const program::DocumentLoad&) { prepare_input(index, Role::document_starts, length, entry); },
                         [](const auto&) {}},
              issued.instruction->work);
+}
+
+/// `values` int32 of each sequence. Runs that share a place on the host share the event that it was read.
+void DeviceQueues::prepare_input(int index, Role role, std::int64_t values, Entry& entry) {
+  entry.input = copy_of(bound(index), role, {}, bound(index).sequences * Bytes{values * 4});
+  int first = 0;
+  while (entries_[static_cast<std::size_t>(first)].input.host != entry.input.host) ++first;
+  inputs_[static_cast<std::size_t>(index)] = first;
 }
 
 void DeviceQueues::prepare_message(const BoundInstruction& issued, const program::MessageEnd& message, Entry& entry) {

@@ -77,6 +77,7 @@ class DeviceQueues {
     Copy input;
   };
   void prepare(int issued, Entry&);
+  void prepare_input(int issued, program::Role, std::int64_t values, Entry&);
   void prepare_message(const BoundInstruction&, const program::MessageEnd&, Entry&);
   void prepare_collective(const BoundInstruction&, const program::Collective&, Entry&);
   Copy copy_of(const BoundInstruction&, program::Role, Bytes begin, Bytes size) const;

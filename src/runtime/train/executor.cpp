@@ -128,7 +128,10 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
                    backend_.run(issued.task);
                    if (context.after_layer) context.after_layer(issued.task);
                  },
-                 [&](const program::TokenLoad&) { load_tokens(issued, context); },
+                 [&](const program::TokenLoad&) { load(issued, Role::tokens, binding_.program().plan.length + 1, context.read_sequence); },
+                 [&](const program::DocumentLoad&) {
+                   load(issued, Role::document_starts, binding_.program().plan.length, context.read_documents);
+                 },
                  [&](const program::ZeroFill&) { zero(issued); },
                  [&](const program::RegionCopy& copy) { copy_regions(issued.task, copy); },
                  [&](const program::ShardExtraction& extraction) { extract_shard(issued.task, extraction); },
@@ -149,12 +152,13 @@ std::byte* Executor::await_input(int issued) {
   return device_->input(issued);
 }
 
-void Executor::load_tokens(BoundInstruction& issued, const StepContext& context) {
-  const std::size_t row = static_cast<std::size_t>(binding_.program().plan.length) + 1;
+/// `values` of each sequence of the microbatch.
+void Executor::load(BoundInstruction& issued, Role role, int values, const std::function<void(int, std::span<std::int32_t>)>& read) {
+  const std::size_t row = static_cast<std::size_t>(values);
   const int index = static_cast<int>(&issued - binding_.issued_instructions().data());
-  auto* tokens = device_ == nullptr ? issued.task.operand<std::int32_t>(Role::tokens) : reinterpret_cast<std::int32_t*>(await_input(index));
+  auto* to = device_ == nullptr ? issued.task.operand<std::int32_t>(role) : reinterpret_cast<std::int32_t*>(await_input(index));
   for (int s = 0; s < issued.sequences; ++s)
-    context.read_sequence(static_cast<int>(issued.task.first_sequence) + s, {tokens + static_cast<std::size_t>(s) * row, row});
+    read(static_cast<int>(issued.task.first_sequence) + s, {to + static_cast<std::size_t>(s) * row, row});
   if (device_ != nullptr) device_->upload_input(index);
 }
 

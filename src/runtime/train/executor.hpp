@@ -22,6 +22,8 @@ struct StepContext {
   std::int64_t loss_scale = 1;  ///< a power of two; gradients are that much larger until the optimizer takes them
   /// Token ids of sequence `index` of the step (or of the evaluation).
   std::function<void(int index, std::span<std::int32_t> tokens)> read_sequence;
+  /// Where the documents of that sequence begin: data::Sampler::document_starts.
+  std::function<void(int index, std::span<std::int32_t> starts)> read_documents;
   /// Asked before each computation; true: the rest of the step is gone through without computing. Empty: never.
   std::function<bool()> give_up;
   std::int64_t cached = 0;  ///< compute::Task's
@@ -57,7 +59,7 @@ class Executor {
   bool drained(const BoundInstruction&) const;
   void execute(BoundInstruction&, const StepContext&);
   std::byte* await_input(int issued);
-  void load_tokens(BoundInstruction&, const StepContext&);
+  void load(BoundInstruction&, program::Role, int values, const std::function<void(int, std::span<std::int32_t>)>& read);
   void copy_regions(const compute::Task&, const program::RegionCopy&);
   void zero(BoundInstruction&);
   void extract_shard(const compute::Task&, const program::ShardExtraction&);

@@ -47,15 +47,19 @@ class Trainer::State {
                                     channels_per_chunk * training_.plan.chunks, evaluating);
     }
     if (gpu_) mirror_.emplace(*gpu_, *backend_->stream(), options.deadline);
-    read_training_ = [this](int index, std::span<std::int32_t> tokens) {
+    context_.read_sequence = [this](int index, std::span<std::int32_t> tokens) {
       training_data_.read(training_data_.locate(step_, index), tokens);
     };
-    read_validation_ = [this](int index, std::span<std::int32_t> tokens) {
+    evaluation_context_.read_sequence = [this](int index, std::span<std::int32_t> tokens) {
       validation_data_->read(validation_data_->locate_evaluation(index, evaluated_source_, training_.plan.length), tokens);
     };
+    context_.read_documents = [this](int index, std::span<std::int32_t> starts) {
+      training_data_.document_starts(training_data_.locate(step_, index), starts);
+    };
+    evaluation_context_.read_documents = [this](int index, std::span<std::int32_t> starts) {
+      validation_data_->document_starts(validation_data_->locate_evaluation(index, evaluated_source_, training_.plan.length), starts);
+    };
     collect_shards();
-    context_.read_sequence = read_training_;
-    evaluation_context_.read_sequence = read_validation_;
   }
 
   ~State() { comm_.stop(); }
@@ -343,7 +347,6 @@ class Trainer::State {
   std::optional<StateMirror> mirror_, gradient_mirror_;  ///< where the rank computes on a GPU
   bool gradients_are_here_ = false;
   StepContext context_, evaluation_context_;
-  std::function<void(int, std::span<std::int32_t>)> read_training_, read_validation_;
   std::function<bool(std::int64_t)> give_up_;
   std::vector<checkpoint::LocalTensor> held_;
   std::int64_t step_ = 0, optimizer_steps_ = 0;

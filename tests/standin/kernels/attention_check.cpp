@@ -13,7 +13,7 @@ struct Kernel {
     const auto kernel = o.shape.places.size <= small_head ? Kernels<E>::attention_forward_64 : Kernels<E>::attention_forward_128;
     const auto heads = static_cast<unsigned>(o.heads), sequences = static_cast<unsigned>(o.sequences);
     hostgpu::run({tiles(o), heads, sequences}, {attention_threads}, shared(o, true), order,
-                 [&] { kernel(o.output, o.log_sum_exp, o.qkv, o.kv, o.shape, o.drop); });
+                 [&] { kernel(o.output, o.log_sum_exp, o.qkv, o.kv, o.starts, o.shape, o.drop); });
   }
 
   static void backward(const Operands& o, hostgpu::Order order) {
@@ -22,9 +22,9 @@ struct Kernel {
     const auto keys = small ? Kernels<E>::attention_keys_64 : Kernels<E>::attention_keys_128;
     const auto heads = static_cast<unsigned>(o.heads), groups = static_cast<unsigned>(o.groups), sequences = static_cast<unsigned>(o.sequences);
     hostgpu::run({tiles(o), heads, sequences}, {attention_threads}, shared(o, false), order,
-                 [&] { queries(o.back, o.dots, o.qkv, o.output, o.gradient, o.log_sum_exp, o.shape, o.drop); });
+                 [&] { queries(o.back, o.dots, o.qkv, o.output, o.gradient, o.log_sum_exp, o.starts, o.shape, o.drop); });
     hostgpu::run({tiles(o), groups, sequences}, {attention_threads}, shared(o, false), order,
-                 [&] { keys(o.back, o.dots, o.qkv, o.gradient, o.log_sum_exp, o.shape, o.drop); });
+                 [&] { keys(o.back, o.dots, o.qkv, o.gradient, o.log_sum_exp, o.starts, o.shape, o.drop); });
   }
 };
 
@@ -36,6 +36,8 @@ void all(hostgpu::Order order) {
   check({40, 2, 2, 16, 0, false, 3});  // slopes, the second of them none of a power of two's
   check({9, 1, 1, 80, 0, false});      // four columns a lane, the last ones idle
   check({10, 2, 2, 5, 0, false});      // nothing is a multiple of 16 bytes
+  check({100, 2, 1, 8, 0, false, 0, {1, 1, 31, 34, 33}});   // documents that end inside tiles and with them, shared keys
+  check({70, 2, 2, 16, 20, true, 3, {5, 1, 64}});           // with everything else
 }
 
 void run_checks(hostgpu::Order order) {

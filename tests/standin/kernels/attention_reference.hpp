@@ -11,6 +11,7 @@ struct AttentionCase {
   int length, heads, groups, size, window;
   bool drops;
   int slopes = 0;  ///< heads of the model, where they have slopes
+  std::vector<std::int32_t> documents = {};  ///< lengths of the first sequence's, and of the others backwards; empty: one
 };
 
 /// ALiBi's slopes, by two geometric sequences.
@@ -45,7 +46,24 @@ struct AttentionOperands {
   AttentionShape shape;
   Dropout drop;
   int length, heads, groups, sequences;
+  const std::int32_t* starts = nullptr;  ///< of documents
 };
+
+/// Where the documents of each sequence begin, by token.
+inline std::vector<std::int32_t> starts_of_documents(const AttentionCase& c, int sequences) {
+  std::vector<std::int32_t> starts;
+  for (int s = 0; s < sequences && !c.documents.empty(); ++s) {
+    auto lengths = c.documents;
+    if (s > 0) std::reverse(lengths.begin(), lengths.end());
+    int start = 0;
+    for (const int length : lengths) {
+      starts.insert(starts.end(), static_cast<std::size_t>(length), start);
+      start += length;
+    }
+    if (start != c.length) throw std::logic_error{"documents that do not fill a sequence"};
+  }
+  return starts;
+}
 
 /// The queries behind half of the sequence again, with all keys and values in a cache that has room for more: (rows from the middle on,
 /// heads, size).
@@ -89,12 +107,18 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
   Buffer<E> qkv{rows * pitch}, output{rows * width}, gradient{rows * width}, back{rows * pitch};
   Buffer<float> lse{static_cast<std::size_t>(sequences * c.heads * c.length)}, dots{lse.size()};
   qkv.normal(random), gradient.normal(random);
-  const AttentionOperands<E> operands{qkv, qkv, output, gradient, back, lse, dots, shape, drop, c.length, c.heads, c.groups, sequences};
+  Buffer<std::int32_t> starts{std::max<std::size_t>(1, c.documents.empty() ? 0 : rows)};
+  const auto begins = starts_of_documents(c, sequences);
+  for (std::size_t i = 0; i < begins.size(); ++i) starts[i] = begins[i];
+  const bool documents = !begins.empty(), has_cache = !c.drops && !documents;
+  const AttentionOperands<E> operands{qkv,   qkv,  output,   gradient, back,     lse,       dots,
+                                      shape, drop, c.length, c.heads,  c.groups, sequences, documents ? starts.get() : nullptr};
   Kernel::forward(operands, order);
   Kernel::backward(operands, order);
-  const Buffer<E> cached = c.drops ? Buffer<E>{1} : cached_outputs<E, Kernel>(c, operands, order);  // nothing drops where there is a cache
+  // Nothing drops where there is a cache, and a sequence is one document.
+  const Buffer<E> cached = has_cache ? cached_outputs<E, Kernel>(c, operands, order) : Buffer<E>{1};
 
-  Comparison outputs{name + suffix<E>}, sums{name + " log_sum_exp" + suffix<E>}, from_cache{name + " cached" + suffix<E>, !c.drops};
+  Comparison outputs{name + suffix<E>}, sums{name + " log_sum_exp" + suffix<E>}, from_cache{name + " cached" + suffix<E>, has_cache};
   Comparison backs{name + " backward" + suffix<E>};
   std::vector<double> reference(rows * pitch), size(rows * pitch);
   const auto d = static_cast<std::size_t>(c.size);
@@ -105,7 +129,7 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
                  value_at = key_at + static_cast<std::size_t>(p.value_offset);
       for (int i = 0; i < c.length; ++i) {
         const auto row = static_cast<std::size_t>(s * c.length + i), head = static_cast<std::size_t>(h) * d;
-        const int from = c.window > 0 ? std::max(0, i + 1 - c.window) : 0;
+        const int start = documents ? begins[row] : 0, from = std::max(start, c.window > 0 ? i + 1 - c.window : 0);
         const auto many = static_cast<std::size_t>(i - from + 1);
         std::vector<double> score(many), dp(many), mask(many);
         double sum = 0, dot = 0, score_size = 0;
@@ -137,7 +161,7 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
           const double bound = rounding<E> * std::abs(total) + (relative + operand_rounding) * absolute + subnormal<E> + 1e-30;
           outputs.add(output.at(row * width + head + e), total, bound);
           const int behind = i - c.length / 2;
-          if (!c.drops && behind >= 0)
+          if (has_cache && behind >= 0)
             from_cache.add(cached.at(static_cast<std::size_t>(s * (c.length - c.length / 2) + behind) * width + head + e), total, bound);
           dot += output.at(row * width + head + e) * gradient.at(row * width + head + e);  // of what is stored, as the kernel takes it
         }

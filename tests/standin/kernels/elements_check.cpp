@@ -63,18 +63,20 @@ void check_swiglu(hostgpu::Order order, std::size_t columns) {
 }
 
 template <class E>
-void check_rotation(hostgpu::Order order) {
+void check_rotation(hostgpu::Order order, bool documents) {
   constexpr int rows = 5, length = 3, size = 8, heads = 2, bands = 2, band = 24, step = 12, pitch = 50;
   std::mt19937_64 random{3};
   Buffer<E> x{rows * pitch}, turned{rows * pitch};
   x.normal(random);
   turned.copy(x);
+  Buffer<std::int32_t> starts{rows};  // (2, length), of which the last row is not there
+  for (int r = 0; r < rows; ++r) starts[r] = r % length > 0 ? 1 : 0;
   Buffer<float> angles{length * size};
   for (int p = 0; p < length; ++p)
     for (int i = 0; i < size / 2; ++i)
       set(angles[p * size + i], std::cos(p * 0.3 + i)), set(angles[p * size + size / 2 + i], std::sin(p * 0.3 + i));
   hostgpu::run({1, bands}, {element_threads}, 0, order,
-               [&] { Kernels<E>::rotate(turned, angles, rows, pitch, band, step, heads, size, length); });
+               [&] { Kernels<E>::rotate(turned, angles, documents ? starts.get() : nullptr, rows, pitch, band, step, heads, size, length); });
   Comparison there{std::string{"rotate"} + suffix<E>}, back{std::string{"rotate back"} + suffix<E>};
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < pitch; ++c) {
@@ -83,7 +85,8 @@ void check_rotation(hostgpu::Order order) {
       double reference = x.at(at), error = 0;
       if (c < bands * band && head < heads && i < size) {
         const int pair = i % (size / 2);
-        const double angle = r % length * 0.3 + pair,
+        const int position = r % length - (documents ? starts[r] : 0);
+        const double angle = position * 0.3 + pair,
                      other = x.at(static_cast<std::size_t>(i < size / 2 ? r * pitch + c + size / 2 : r * pitch + c - size / 2));
         reference =
             i < size / 2 ? x.at(at) * std::cos(angle) - other * std::sin(angle) : x.at(at) * std::cos(angle) + other * std::sin(angle);
@@ -94,7 +97,7 @@ void check_rotation(hostgpu::Order order) {
   Buffer<E> returned{rows * pitch};
   returned.copy(turned);
   hostgpu::run({1, bands}, {element_threads}, 0, order,
-               [&] { Kernels<E>::rotate(returned, angles, rows, pitch, band, step, heads, -size, length); });
+               [&] { Kernels<E>::rotate(returned, angles, documents ? starts.get() : nullptr, rows, pitch, band, step, heads, -size, length); });
   for (std::size_t i = 0; i < x.size(); ++i) back.add(returned.at(i), x.at(i), 4 * rounding<E> * (1 + std::abs(x.at(i))) * 2);
 }
 
@@ -167,7 +170,8 @@ void all(hostgpu::Order order) {
   check_activations<E>(order, Activation::relu, "relu");
   check_swiglu<E>(order, 40);
   check_swiglu<E>(order, 13);
-  check_rotation<E>(order);
+  check_rotation<E>(order, false);
+  check_rotation<E>(order, true);
   check_adamw<E>(order);
   for (const int mine : {0, 1, 2}) check_ordered_sum<E>(order, mine);
   check_pairs<E>(order);

@@ -22,7 +22,7 @@ void forward(const Case& c, hostgpu::Order order) {
   const float epsilon = 1e-5f;
   hostgpu::run({static_cast<unsigned>(c.rows)}, {row_threads}, 0, order, [&] {
     Kernels<E>::rows_forward(sum, y, stats, c.residual ? residual.get() : nullptr, partial, c.bias ? bias.get() : nullptr, 0,
-                             c.norm ? weight.get() : nullptr, c.rms ? nullptr : norm_bias.get(), c.width, epsilon, c.rms, drop, place);
+                             c.norm ? weight.get() : nullptr, c.rms ? nullptr : norm_bias.get(), c.width, epsilon, c.rms, drop, place, nullptr);
   });
   Comparison sums{std::string{"rows_forward"} + suffix<E> + " sum"}, normed{std::string{"rows_forward"} + suffix<E> + " y", c.norm};
   for (std::size_t row = 0; row < static_cast<std::size_t>(c.rows); ++row) {

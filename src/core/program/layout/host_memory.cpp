@@ -10,7 +10,7 @@ HostLayout host_layout(const RankClass& c) {
   HostLayout layout{std::vector<std::int64_t>(c.buffers.size(), -1), {}};
   std::int64_t end = 0;
   for (const auto& instruction : c.instructions) {
-    if (!moved_by_host(instruction) && instruction.as<TokenLoad>() == nullptr) continue;
+    if (!moved_by_host(instruction) && !loads_input(instruction)) continue;
     for (const auto& access : instruction.accesses) {
       const auto index = static_cast<std::size_t>(access.buffer);
       if (layout.offsets[index] >= 0) continue;

@@ -43,6 +43,18 @@ Bytes workspace_size(const ClassDraft& draft, const ChunkDraft& chunk) {
   return most;
 }
 
+/// Blocks ask for them, and a table of positions. Chunks in place work on one microbatch at a time, all of them.
+void add_document_starts(ClassDraft& draft, ChunkDraft& chunk) {
+  const bool positions = has_embedding(chunk) && draft.in.plan.model.has_position_table();
+  if (!draft.in.runtime.separate_documents || draft.in.purpose == Purpose::inference) return;
+  if (!positions && first_block(chunk) > last_block(draft, chunk)) return;
+  const auto before = std::ranges::find_if(draft.chunks, [](const ChunkDraft& other) { return other.document_starts >= 0; });
+  chunk.document_starts = in_place(draft) && before != draft.chunks.end()
+                              ? before->document_starts
+                              : add_buffer(draft, "document starts" + chunk_suffix(draft, chunk), Category::activations,
+                                           draft.out.shape.tokens() * Bytes{4}, chunk_in_flight(draft, chunk));
+}
+
 }  // namespace
 
 int add_buffer(ClassDraft& draft, std::string name, Category category, Bytes size, int copies, bool persistent) {
@@ -143,6 +155,7 @@ void add_temporaries(ClassDraft& draft) {
           add_buffer(draft, "tokens", Category::activations,
                      draft.out.shape.sequences * (std::int64_t{draft.in.plan.length} + 1) * Bytes{4}, chunk_in_flight(draft, chunk));
   }
+  for (ChunkDraft& chunk : draft.chunks) add_document_starts(draft, chunk);
   const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
   draft.buffers.partial = add_buffer(draft, "partial", Category::workspace, partial);
   const Bytes rows = draft.out.shape.rows() * model.hidden * element;

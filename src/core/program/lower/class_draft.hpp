@@ -34,6 +34,7 @@ struct ChunkDraft {
   std::vector<int> activations, saved, kept, dropped, caches;
   std::vector<int> layer_parts;  ///< likewise: index into RankClass::parts
   int gradient = -1;             ///< buffer
+  int document_starts = -1;      ///< buffer; -1: the chunk does not ask where documents begin
   /// Instructions that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
   std::vector<int> receive_activation, receive_gradient;
   std::vector<int> send_activation, send_gradient;

@@ -12,6 +12,12 @@ using model::Operation;
 
 namespace {
 
+/// For a layer with a table of positions.
+std::vector<Access> starts_of_positions(const ClassDraft& draft, const ChunkDraft& chunk) {
+  if (!draft.in.plan.model.has_position_table()) return {};
+  return {{Role::document_starts, chunk.document_starts, Mode::read}};
+}
+
 void add_embedding_forward(ClassDraft& draft, const ChunkDraft& chunk) {
   const int lookup =
       add_compute(draft, chunk, Operation::embedding_forward, 0,
@@ -22,7 +28,7 @@ void add_embedding_forward(ClassDraft& draft, const ChunkDraft& chunk) {
               joined({{Role::partial, draft.buffers.partial, Mode::read},
                       {Role::saved, saved_of(chunk, 0), Mode::write},
                       {Role::output, activation_into(chunk, 1), Mode::write}},
-                     {weights_of(draft, chunk, 0, false)}));
+                     {weights_of(draft, chunk, 0, false), starts_of_positions(draft, chunk)}));
 }
 
 void add_block_forward(ClassDraft& draft, const ChunkDraft& chunk, int layer, bool recompute) {
@@ -38,7 +44,8 @@ void add_block_forward(ClassDraft& draft, const ChunkDraft& chunk, int layer, bo
     add_begin(draft, chunk, Operation::attention_begin_forward, layer, operands(Mode::write), recompute, {draft.buffers.partial});
   const int attention = add_compute(
       draft, chunk, Operation::attention_forward, layer,
-      joined(operands(shares_tokens(draft) ? Mode::update : Mode::write), {{{Role::cache, cache_of(chunk, layer), Mode::update}}}),
+      joined(operands(shares_tokens(draft) ? Mode::update : Mode::write),
+             {{{Role::cache, cache_of(chunk, layer), Mode::update}, {Role::document_starts, chunk.document_starts, Mode::read}}}),
       recompute);
   let_next_wait_for(draft, sum_partial(draft, layer, attention, false));
   if (shares_tokens(draft))
@@ -94,9 +101,20 @@ void add_block_backward(ClassDraft& draft, const ChunkDraft& chunk, int layer) {
   begin(Operation::attention_begin_backward, Mode::update);
   const int attention =
       add_compute(draft, chunk, splits_backward(draft) ? Operation::attention_backward_input : Operation::attention_backward, layer,
-                  operands(Mode::update, Mode::read));
+                  joined(operands(Mode::update, Mode::read), {{{Role::document_starts, chunk.document_starts, Mode::read}}}));
   let_next_wait_for(draft, sum_partial(draft, layer, attention, true));
   add_compute(draft, chunk, Operation::block_begin_backward, layer, operands(Mode::read, Mode::read));
+}
+
+/// Every stage reads them from the data, so that no message carries them. In place, the first chunk that asks reads for all.
+void add_document_load(ClassDraft& draft, const ChunkDraft& chunk) {
+  const auto first = std::ranges::find(draft.chunks, chunk.document_starts, &ChunkDraft::document_starts);
+  if (chunk.document_starts < 0 || first->chunk != chunk.chunk) return;
+  Instruction load;
+  load.name = "load document starts";
+  load.work = DocumentLoad{};
+  load.accesses = {{Role::document_starts, chunk.document_starts, Mode::write}};
+  add_instruction(draft, std::move(load));
 }
 
 }  // namespace
@@ -122,6 +140,7 @@ void add_forward_phase(ClassDraft& draft, ChunkDraft& chunk) {
     load.accesses = {{Role::tokens, draft.buffers.tokens, Mode::write}};
     add_instruction(draft, std::move(load));
   }
+  add_document_load(draft, chunk);
   add_receive_activation(draft, chunk);
   if (has_embedding(chunk)) add_embedding_forward(draft, chunk);
   for (int layer = first_block(chunk); layer <= last_block(draft, chunk); ++layer) add_block_forward(draft, chunk, layer, false);
@@ -199,14 +218,15 @@ void add_backward_phase(ClassDraft& draft, ChunkDraft& chunk) {
                 joined({{Role::gradient, chunk.gradient, Mode::update},
                         {Role::saved, saved_of(chunk, 0), Mode::read},
                         {Role::partial, draft.buffers.partial, Mode::write}},
-                       {weights_of(draft, chunk, 0, true)}),
+                       {weights_of(draft, chunk, 0, true), starts_of_positions(draft, chunk)}),
                 false, {draft.buffers.partial});
     add_compute(draft, chunk, Operation::embedding_backward, 0,
                 joined({{Role::gradient, chunk.gradient, Mode::update},
                         {Role::tokens, draft.buffers.tokens, Mode::read},
                         {Role::saved, saved_of(chunk, 0), Mode::read},
                         {Role::partial, shares_tokens(draft) ? draft.buffers.partial : -1, Mode::read}},
-                       {weights_of(draft, chunk, 0, true), token_embedding_table(draft, true)}));
+                       {weights_of(draft, chunk, 0, true), token_embedding_table(draft, true),
+                        shares_tokens(draft) ? std::vector<Access>{} : starts_of_positions(draft, chunk)}));
   }
   add_send_gradient(draft, chunk);
   if (splits_backward(draft)) add_weights_halves(draft, chunk);

@@ -113,6 +113,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
             return pass_cost(*this, program.plan.model, c.device_type, work, shape);
           },
           [&](const program::TokenLoad&) { return streamed({2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)}); },
+          [&](const program::DocumentLoad&) { return streamed({2 * fp32_bytes * sequences * c.shape.length}); },
           [&](const program::ZeroFill& work) { return gradients(elements(work.part, -1)); },
           [&](const program::SquaredNorm& work) { return gradients(elements(work.part, work.shard)); },
           [&](const program::RegionCopy& work) { return streamed(2 * work.bytes); },

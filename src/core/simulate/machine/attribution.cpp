@@ -117,6 +117,7 @@ Activity activity_of(const program::Instruction& instruction, program::Group::Ki
   return std::visit(Overloaded{
                         [&](const program::LayerOperation& operation) { return operation.recompute ? Activity::recompute : pass; },
                         [&](const program::LayerPass&) { return pass; }, [&](const program::TokenLoad&) { return Activity::forward; },
+                        [&](const program::DocumentLoad&) { return Activity::forward; },
                         [&](const program::HostWork&) {
                           return instruction.per_microbatch ? Activity::activation_transfer : Activity::gradient_reduction;
                         },

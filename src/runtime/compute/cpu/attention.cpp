@@ -40,18 +40,32 @@ auto Attention<E>::forward_block(const AttentionSpecs& specs) -> Block {
 }
 
 template <class E>
+auto Attention<E>::whole_block(const AttentionSpecs& specs, bool backward) -> Block {
+  Block b = forward_block(specs);
+  if (!backward) return b;
+  b.probability_gradient = prepare(specs.probability_gradient);
+  b.query_gradient = prepare(specs.query_gradient);
+  b.key_gradient = prepare(specs.key_gradient);
+  b.value_gradient = prepare(specs.value_gradient);
+  return b;
+}
+
+template <class E>
+auto Attention<E>::narrowed(const Pass& pass, const Block& b, std::int64_t sequence) const -> const Block& {
+  if (pass.starts == nullptr || b.narrower.empty()) return b;
+  const std::int64_t unseen = pass.starts[sequence * length_ + b.first_query] - b.first_key;
+  return unseen < model::attention_block ? b : b.narrower[static_cast<std::size_t>(unseen / model::attention_block - 1)];
+}
+
+template <class E>
 auto Attention<E>::prepared(const Task& task, bool backward) -> const Kind& {
   Kind& kind = *std::ranges::find(kinds_, attention_window(setup_, task.layer - 1), &Kind::window);
   if (!kind.blocks.empty() && (kind.backward_ready || !backward)) return kind;
   kind.blocks.resize(kind.specs.size());
   for (std::size_t i = 0; i < kind.specs.size(); ++i) {
-    const AttentionSpecs& specs = kind.specs[i];
-    Block& b = kind.blocks[i] = forward_block(specs);
-    if (!backward) continue;
-    b.probability_gradient = prepare(specs.probability_gradient);
-    b.query_gradient = prepare(specs.query_gradient);
-    b.key_gradient = prepare(specs.key_gradient);
-    b.value_gradient = prepare(specs.value_gradient);
+    kind.blocks[i] = whole_block(kind.specs[i], backward);
+    for (const AttentionSpecs& narrower : narrower_specs(setup_, kind.specs[i]))
+      kind.blocks[i].narrower.push_back(whole_block(narrower, backward));
   }
   kind.backward_ready = backward;
   products_.require_scratch(scratch_per_thread_ * setup_.threads);
@@ -79,11 +93,13 @@ AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int
           log_sum_exp,
           pass.dropout,
           static_cast<std::uint32_t>(pass.task.first_sequence + sequence),
-          static_cast<std::uint32_t>(first_head_ + head)};
+          static_cast<std::uint32_t>(first_head_ + head),
+          pass.starts == nullptr ? nullptr : pass.starts + sequence * length_ + b.first_row};
 }
 
 template <class E>
-bool Attention<E>::run_forward(const Pass& pass, const Block& b, std::int64_t sequence, std::int64_t head, const Temporaries& t) const {
+bool Attention<E>::run_forward(const Pass& pass, const Block& whole, std::int64_t sequence, std::int64_t head, const Temporaries& t) const {
+  const Block& b = narrowed(pass, whole, sequence);
   const std::int64_t width = layout_.heads * layout_.size, group = layout_.group_of(head);
   const KeyPlaces& places = pass.keys.places;
   const E* queries = pass.qkv + (sequence * length_ + b.first_row) * layout_.row + layout_.query(head);
@@ -95,7 +111,8 @@ bool Attention<E>::run_forward(const Pass& pass, const Block& b, std::int64_t se
 }
 
 template <class E>
-bool Attention<E>::run_backward(const Pass& pass, const Block& b, std::int64_t sequence, std::int64_t head, const Temporaries& t) const {
+bool Attention<E>::run_backward(const Pass& pass, const Block& whole, std::int64_t sequence, std::int64_t head, const Temporaries& t) const {
+  const Block& b = narrowed(pass, whole, sequence);
   const std::int64_t width = layout_.heads * layout_.size, group = layout_.group_of(head), begin = sequence * length_ * layout_.row;
   const std::int64_t queries = begin + b.first_query * layout_.row + layout_.query(head), keys = begin + b.first_key * layout_.row;
   const std::int64_t output_at = (sequence * length_ + b.first_query) * width + head * layout_.size;
@@ -138,6 +155,8 @@ bool Attention<E>::run_backward(const Pass& pass, std::int64_t sequence, std::in
 
 namespace {
 
+const std::int32_t* starts_of(const Task& task) { return task.operand<std::int32_t>(program::Role::document_starts); }
+
 void require_good(bool good) { FLOTILLA_REQUIRE(good, ErrorKind::internal, "oneDNN failed in a GEMM of attention"); }
 
 }  // namespace
@@ -146,7 +165,8 @@ template <class E>
 void Attention<E>::forward(const Task& task, const E* qkv, E* output, float* log_sum_exp, Workspace& workspace) {
   const Kind& kind = prepared(task, false);
   const auto drops = dropout(setup_, task, DropSite::attention_probabilities);
-  run_forward({task, kind.window, kind.blocks, drops, qkv, nullptr, output, nullptr, log_sum_exp, beside_queries(qkv)}, workspace);
+  run_forward({task, kind.window, kind.blocks, drops, qkv, nullptr, output, nullptr, log_sum_exp, beside_queries(qkv), starts_of(task)},
+              workspace);
 }
 
 template <class E>
@@ -158,7 +178,7 @@ void Attention<E>::forward_cached(const Task& task, const E* qkv, E* cache, E* o
   block.first_row = 0;
   products_.require_scratch(scratch_per_thread_ * setup_.threads);
   const KeyPlaces places = layout_.in_cache();
-  run_forward({task, window, {&block, 1}, Dropout{}, qkv, nullptr, output, nullptr, log_sum_exp, {places, cache, setup_.cache * places.row}},
+  run_forward({task, window, {&block, 1}, Dropout{}, qkv, nullptr, output, nullptr, log_sum_exp, {places, cache, setup_.cache * places.row}, nullptr},
               workspace);
 }
 
@@ -211,7 +231,8 @@ void Attention<E>::backward(const Task& task, const E* qkv, const E* output, con
                   qkv_gradient,
                   gradient,
                   const_cast<float*>(log_sum_exp),
-                  beside_queries(qkv)};
+                  beside_queries(qkv),
+                  starts_of(task)};
   constexpr bool sums_apart = sizeof(E) != sizeof(float);
   const std::int64_t rows = std::min<std::int64_t>(model::attention_block, length_);
   const std::int64_t scores = align_up({4 * rows * pitch_}, 64).count / 4,

@@ -28,6 +28,7 @@ class Attention {
     std::int64_t first_row = 0;  ///< of the tokens at hand, the first query
     Product *scores = nullptr, *values = nullptr;
     Product *probability_gradient = nullptr, *query_gradient = nullptr, *key_gradient = nullptr, *value_gradient = nullptr;
+    std::vector<Block> narrower;  ///< as narrower_specs
   };
   struct Kind {  // of attention: blocks of the model that see the same window
     int window = 0;
@@ -50,6 +51,7 @@ class Attention {
     const E* gradient;
     float* log_sum_exp;
     Keys keys;
+    const std::int32_t* starts;  ///< of documents, by sequence and token; null: one document a sequence
   };
   struct Temporaries {  // one thread's
     float *scores, *gradients, *key_gradient, *value_gradient;
@@ -58,6 +60,9 @@ class Attention {
   };
 
   const Kind& prepared(const Task&, bool backward);
+  Block whole_block(const AttentionSpecs&, bool backward);
+  /// The block, less keys in front of its first query's document: no later query sees them either.
+  const Block& narrowed(const Pass&, const Block&, std::int64_t sequence) const;
   /// Its rows, keys and forward products.
   Block forward_block(const AttentionSpecs&);
   Product* prepare(const ProductSpec&);

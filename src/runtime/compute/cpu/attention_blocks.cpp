@@ -71,8 +71,7 @@ void add_backward_products(const Setup& setup, AttentionSpecs& s) {
   s.value_gradient.b_row = output_row;
 }
 
-AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std::int64_t rows, int window) {
-  const std::int64_t first_key = first_key_of(first_query, window);
+AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std::int64_t rows, std::int64_t first_key) {
   AttentionSpecs s{first_query, rows, first_key, first_query + rows - first_key, {}, {}, {}, {}, {}, {}};
   add_forward_products(setup, HeadPlaces{setup}.beside_queries(), s);
   add_backward_products(setup, s);
@@ -125,9 +124,18 @@ std::vector<int> attention_windows(const Setup& setup) {
 std::vector<AttentionSpecs> attention_specs(const Setup& setup, int window) {
   std::vector<AttentionSpecs> blocks;
   for (std::int64_t first = 0; first < setup.length; first += model::attention_block)
-    blocks.push_back(specs_of_block(setup, first, std::min<std::int64_t>(model::attention_block, setup.length - first), window));
+    blocks.push_back(specs_of_block(setup, first, std::min<std::int64_t>(model::attention_block, setup.length - first),
+                                    first_key_of(first, window)));
   std::ranges::reverse(blocks);
   return blocks;
+}
+
+std::vector<AttentionSpecs> narrower_specs(const Setup& setup, const AttentionSpecs& whole) {
+  std::vector<AttentionSpecs> narrower;
+  if (!setup.documents) return narrower;
+  for (std::int64_t key = whole.first_key + model::attention_block; key <= whole.first_query; key += model::attention_block)
+    narrower.push_back(specs_of_block(setup, whole.first_query, whole.rows, key));
+  return narrower;
 }
 
 AttentionSpecs cached_attention_specs(const Setup& setup, std::int64_t cached, int window) {
@@ -141,8 +149,11 @@ AttentionSpecs cached_attention_specs(const Setup& setup, std::int64_t cached, i
 std::int64_t attention_scratch(const Setup& setup) {
   std::int64_t most = 0;
   for (const int window : attention_windows(setup))
-    for (const AttentionSpecs& b : setup.cache > 0 ? all_cached_specs(setup, window) : attention_specs(setup, window))
+    for (const AttentionSpecs& b : setup.cache > 0 ? all_cached_specs(setup, window) : attention_specs(setup, window)) {
       most = std::max(most, most_scratch(b, setup.threads));
+      if (setup.cache > 0) continue;
+      for (const AttentionSpecs& narrower : narrower_specs(setup, b)) most = std::max(most, most_scratch(narrower, setup.threads));
+    }
   return setup.threads * align_up({most}, 64).count;
 }
 

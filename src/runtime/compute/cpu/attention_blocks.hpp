@@ -52,6 +52,9 @@ int attention_window(const Setup&, int block);
 /// Last block first: the longest. Where a window ends before a block's first key, the keys before it are left out (but for up to 63: see
 /// AttentionBlock::first_key). Key and value gradients are added to what is there.
 std::vector<AttentionSpecs> attention_specs(const Setup&, int window);
+/// What is left of a block in front of whose documents there are `attention_block` keys, twice as many, and so on, where Setup::documents
+/// is set; else nothing.
+std::vector<AttentionSpecs> narrower_specs(const Setup&, const AttentionSpecs&);
 /// Those of Setup::length queries behind `cached` tokens in a cache, forward only. Their keys are rounded up to a multiple of 64, so that
 /// few products are made while a text grows; those behind the last query are not seen.
 AttentionSpecs cached_attention_specs(const Setup&, std::int64_t cached, int window);

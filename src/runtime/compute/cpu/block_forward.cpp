@@ -73,7 +73,7 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const std::int64_t bands = grouped ? groups_ : 1, step = (queries + 2) * size, heads = grouped ? queries + 1 : heads_ + groups_;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     for (std::int64_t band = 0; band < bands; ++band)
-      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, turned, setup_.length, angles, back}, rows);
+      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, turned, setup_.length, angles, back, f.starts()}, rows);
   });
 }
 

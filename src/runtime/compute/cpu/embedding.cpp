@@ -15,6 +15,17 @@ std::int64_t input_token(const std::int32_t* tokens, std::int64_t length, std::i
   return token < 0 ? ~token : token;
 }
 
+/// Calls f(first column, columns) of `width`, by whole cache lines, on all threads. Threads take columns, not tokens: each row's sum runs over
+/// the tokens in order, whatever the number of threads.
+template <class F>
+void for_columns(int threads, std::int64_t width, const F& f) {
+  constexpr std::int64_t line = 32;
+  for_shares(threads, (width + line - 1) / line, [&](int, Rows lines) {
+    const std::int64_t first = lines.first * line, count = std::min(lines.last * line, width) - first;
+    if (count > 0) f(first, count);
+  });
+}
+
 }  // namespace
 
 template <class E>
@@ -57,7 +68,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
   }
   const E* positions =
       !setup_.model.has_position_table() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
-  const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), f.place()};
+  const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), f.place(), f.starts()};
   for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
 }
 
@@ -112,6 +123,7 @@ void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
   float* table = f.gradient(Parameter::position);
   if (table == nullptr) return;
   float* positions = table + setup_.model.position_offset * d_;
+  if (f.starts() != nullptr) return document_position_gradient(f, gradient, positions);
   for_shares(setup_.threads, setup_.length, [&](int, Rows rows) {
     for (std::int64_t position = rows.first; position < rows.last; ++position)
       for (std::int64_t sequence = 0; sequence < f.task.sequences; ++sequence) {
@@ -121,17 +133,24 @@ void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
   });
 }
 
-/// Threads take columns, not tokens: each row's sum runs over the tokens in order, whatever the number of threads.
+template <class E>
+void Operations<E>::document_position_gradient(const Frame& f, const E* gradient, float* positions) {
+  for_columns(setup_.threads, d_, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = 0; row < f.rows; ++row) {
+      const std::int64_t token = f.first_row + row, position = token % setup_.length - f.starts()[token];
+      kernels_.add_to_floats(gradient + row * d_ + first, positions + position * d_ + first, count);
+    }
+  });
+}
+
 template <class E>
 void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
   const std::int32_t* tokens = f.template at<std::int32_t>(Role::tokens);
   float* token_embedding = f.gradient(Parameter::token_embedding);
   if (token_embedding == nullptr) return;
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
-  constexpr std::int64_t line = 32;
-  for_shares(setup_.threads, (w_ + line - 1) / line, [&](int, Rows lines) {
-    const std::int64_t first = lines.first * line, count = std::min(lines.last * line, w_) - first;
-    for (std::int64_t row = 0; row < f.n && count > 0; ++row) {
+  for_columns(setup_.threads, w_, [&](std::int64_t first, std::int64_t count) {
+    for (std::int64_t row = 0; row < f.n; ++row) {
       const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
       if (token >= 0 && token < mine.count())
         kernels_.add_to_floats(gradient + row * w_ + first, token_embedding + token * w_ + first, count);
@@ -147,6 +166,7 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
   template void Operations<E>::embedding_begin_backward(const Frame&);    \
   template void Operations<E>::embedding_backward(const Frame&);          \
   template void Operations<E>::position_gradient(const Frame&, const E*); \
+  template void Operations<E>::document_position_gradient(const Frame&, const E*, float*); \
   template void Operations<E>::token_embedding_gradient(const Frame&, const E*);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -45,6 +45,7 @@ struct AddResidual {
   std::int64_t width;
   Dropout dropout;
   RowPlace place;
+  const std::int32_t* starts = nullptr;  ///< by token of the microbatch, where its position 0 is; null: at its sequence's begin
 };
 
 /// y = (x - mean) * rstd * weight + bias; stats (rows, 2) get mean and rstd. Without `bias` it is the root mean square's norm: mean and
@@ -133,6 +134,7 @@ struct Rotation {
   std::int64_t pitch, first, step, heads, size, length;
   const float* angles;  ///< (length, size): cosines of a position, then sines
   bool back;
+  const std::int32_t* starts = nullptr;  ///< as in AddResidual
 };
 
 /// Queries [first_query, first_query + rows) of one head against keys [first_key, first_key + keys), of which the last may be behind all
@@ -144,6 +146,7 @@ struct AttentionBlock {
   float* log_sum_exp;                                              ///< of these rows
   Dropout dropout;
   std::uint32_t sequence, head;  ///< global
+  const std::int32_t* starts = nullptr;  ///< the first key of each row's document, ascending; null: 0
 };
 
 template <class E>

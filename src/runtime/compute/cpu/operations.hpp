@@ -50,6 +50,8 @@ class Operations {
     /// Where this rank's rows begin in a buffer of all tokens, `width` elements each.
     E* own(program::Role role, std::int64_t width) const { return at(role) + first_row * width; }
     RowPlace place() const { return {shape.length, task.first_sequence, first_row}; }
+    /// Of documents, by token; null: one document a sequence.
+    const std::int32_t* starts() const { return task.operand<std::int32_t>(program::Role::document_starts); }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     /// Null where the tensor is frozen.
@@ -84,6 +86,7 @@ class Operations {
   E* before_embedding(const Frame&, E* words);
   void embedding_norm_backward(const Frame&, E* gradient);
   void position_gradient(const Frame&, const E* gradient);
+  void document_position_gradient(const Frame&, const E* gradient, float* positions);
   void token_embedding_gradient(const Frame&, const E* gradient);
   // block_forward.cpp
   void attention_begin_forward(const Frame&);

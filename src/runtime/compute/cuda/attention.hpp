@@ -7,9 +7,9 @@ namespace flotilla::compute::cuda {
 /// The attention kernels for a size of heads on a device.
 template <class E>
 struct AttentionKernels {
-  const Launcher<E*, float*, const E*, const E*, AttentionShape, Dropout>* forward;
-  const Launcher<E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout>* queries;
-  const Launcher<E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout>* keys;
+  const Launcher<E*, float*, const E*, const E*, const std::int32_t*, AttentionShape, Dropout>* forward;
+  const Launcher<E*, float*, const E*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout>* queries;
+  const Launcher<E*, const float*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout>* keys;
   int rows;  ///< of a block
   Bytes forward_shared, backward_shared;
 

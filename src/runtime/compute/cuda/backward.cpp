@@ -153,7 +153,7 @@ void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
   input_gradient(f, model::Linear::out, cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
   run_attention_backward(attention_shape(f), f.task.sequences,
                          {f.saved(f.block.qkv), f.saved(f.block.attention_output), f.template saved<float>(f.block.log_sum_exp),
-                          output_gradient, gradient, dots},
+                          output_gradient, gradient, dots, f.starts()},
                          dropout(f, DropSite::attention_probabilities));
   if (setup_.model.rotates()) rotate(f, gradient, true);
   if (setup_.model.query_key_norms) norm_heads_backward(f, gradient);
@@ -298,7 +298,7 @@ E* Operations<E>::before_embedding(const Frame& f, E* words) {
   rows_backward(f, r);
   if (float* positions = !setup_.model.has_position_table() ? nullptr : f.gradient(Parameter::position))
     kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads}, positions + setup_.model.position_offset * d_,
-                               gradient, f.task.sequences, setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows),
+                               gradient, f.starts(), f.task.sequences, setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows),
                                static_cast<int>(d_));
   if (setup_.model.embedding_norm) embedding_norm_backward(f, gradient);
   if (!setup_.model.projects()) return gradient;

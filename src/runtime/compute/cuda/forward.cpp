@@ -36,6 +36,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
       !setup_.model.has_position_table() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
   add.bias_stride = static_cast<int>(d_);
   add.drop = dropout(f, DropSite::embedding);
+  add.starts = f.starts();
   rows_forward(f, add);
 }
 
@@ -66,7 +67,7 @@ void Operations<E>::attention_forward(const Frame& f) {
     kv = f.at(Role::cache);
     in_cache(f, shape);
   }
-  run_attention(shape, f.task.sequences, {.qkv = qkv, .output = output, .log_sum_exp = f.template saved<float>(f.block.log_sum_exp)}, kv,
+  run_attention(shape, f.task.sequences, {.qkv = qkv, .output = output, .log_sum_exp = f.template saved<float>(f.block.log_sum_exp), .starts = f.starts()}, kv,
                 dropout(f, DropSite::attention_probabilities));
   run_linear(f, model::Linear::out, cpu::linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
 }
@@ -111,7 +112,7 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const std::int64_t threads = f.n * heads * (turned / 2);
   const float* angles = reinterpret_cast<const float*>(angles_.data().address) + f.task.cached * turned;
   kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .blocks_y = bands, .threads = element_threads},
-                  qkv, angles, f.n, static_cast<int>(qkv_width_), (queries + 2) * size, size, static_cast<int>(heads),
+                  qkv, angles, f.starts(), f.n, static_cast<int>(qkv_width_), (queries + 2) * size, size, static_cast<int>(heads),
                   back ? -turned : turned, setup_.length);
 }
 

@@ -22,6 +22,7 @@ struct AttentionBatch {
   const E* output_gradient = nullptr;  ///< backward only, as the following
   E* qkv_gradient = nullptr;
   float* dots = nullptr;  ///< scratch, as log_sum_exp
+  const std::int32_t* starts = nullptr;  ///< of documents, by sequence and token; our own kernels' alone. null: one document a sequence
 };
 
 /// Our own kernels for the shape that is to be proved.

@@ -198,7 +198,7 @@ template <class E>
 void Operations<E>::rows_forward(const Frame& f, const RowsForward& r) {
   kernels_.rows_forward(stream_, {.blocks_x = f.rows, .threads = row_threads}, r.sum, r.y, r.stats, r.residual, r.partial, r.bias,
                         r.bias_stride, r.weight, r.norm_bias, static_cast<int>(d_), static_cast<float>(setup_.model.norm_epsilon), rms_,
-                        r.drop, f.place());
+                        r.drop, f.place(), r.starts);
 }
 
 template <class E>

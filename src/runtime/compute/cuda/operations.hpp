@@ -61,6 +61,8 @@ class Operations {
     E* kept(const model::Segment& segment) const { return reinterpret_cast<E*>(at<std::byte>(program::Role::kept) + segment.offset.count); }
     E* own(program::Role role, std::int64_t width) const { return at(role) + first_row * width; }
     bool has(program::Role role) const { return task.operand<std::byte>(role) != nullptr; }
+    /// Of documents, by token; null: one document a sequence.
+    const std::int32_t* starts() const { return task.operand<std::int32_t>(program::Role::document_starts); }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     /// Null where the tensor is frozen.
@@ -159,6 +161,7 @@ class Operations {
     int bias_stride = 0;
     const E *weight = nullptr, *norm_bias = nullptr;
     Dropout drop{};
+    const std::int32_t* starts = nullptr;
   };
   void rows_forward(const Frame&, const RowsForward&);
   RowsForward norm(const Frame&, const E* x, E* y, const model::Segment& stats, Parameter weight, Parameter bias) const;

@@ -6,7 +6,7 @@
 namespace flotilla::compute::cuda {
 
 bool may_use_cudnn(const Setup& s) {
-  return s.device.kind == DeviceKind::gpu && s.device.attention != Attention::flotilla && s.precision != Precision::fp32 && s.cache == 0 &&
+  return s.device.kind == DeviceKind::gpu && s.device.attention != Attention::flotilla && s.precision != Precision::fp32 && s.cache == 0 && !s.documents &&
          s.model.attention_dropout == 0 && !s.model.alibi && s.model.head_size() % 8 == 0;
 }
 
@@ -25,15 +25,16 @@ template <class E>
 void Operations<E>::run_own_attention(const AttentionShape& shape, int sequences, const AttentionBatch<E>& b, const E* keys_and_values,
                                       const Dropout& drop) {
   (*attention_.forward)(stream_, attention_.launch(setup_.length, heads_, sequences, true), b.output, b.log_sum_exp, b.qkv, keys_and_values,
-                        shape, drop);
+                        b.starts, shape, drop);
 }
 
 template <class E>
 void Operations<E>::run_own_attention_backward(const AttentionShape& shape, int sequences, const AttentionBatch<E>& b,
                                                const Dropout& drop) {
   const auto launch = [&](std::int64_t heads) { return attention_.launch(setup_.length, heads, sequences, false); };
-  (*attention_.queries)(stream_, launch(heads_), b.qkv_gradient, b.dots, b.qkv, b.output, b.output_gradient, b.log_sum_exp, shape, drop);
-  (*attention_.keys)(stream_, launch(groups_), b.qkv_gradient, b.dots, b.qkv, b.output_gradient, b.log_sum_exp, shape, drop);
+  (*attention_.queries)(stream_, launch(heads_), b.qkv_gradient, b.dots, b.qkv, b.output, b.output_gradient, b.log_sum_exp, b.starts,
+                        shape, drop);
+  (*attention_.keys)(stream_, launch(groups_), b.qkv_gradient, b.dots, b.qkv, b.output_gradient, b.log_sum_exp, b.starts, shape, drop);
 }
 
 template <class E>

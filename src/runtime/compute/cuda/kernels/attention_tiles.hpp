@@ -42,24 +42,32 @@ __device__ inline void tiles_arrive() {
 
 /// Keys are numbered from the sequence's first token, queries from the first behind the `cached` ones: a constant 0 in backward passes, which
 /// saves them registers.
-__device__ inline bool visible(const AttentionShape& s, int query, int key, int cached = 0) {
+/// `first`: the query's first_key.
+__device__ inline bool visible(const AttentionShape& s, int query, int key, int first, int cached = 0) {
   const int itself = cached + query;
 #if defined(FLOTILLA_PLANT_WRONG_MASK)
-  return query < s.length && key < itself && (s.window == 0 || key > itself - s.window);
+  return query < s.length && key < itself && key >= first;
 #else
-  return query < s.length && key <= itself && (s.window == 0 || key > itself - s.window);
+  return query < s.length && key <= itself && key >= first;
 #endif
 }
 
-/// The first key that any query from `query` on sees.
-__device__ inline int first_key(const AttentionShape& s, int query, int cached = 0) {
-  const int itself = cached + query;
-  return s.window == 0 || itself < s.window ? 0 : itself + 1 - s.window;
+/// The first key that any query from `query` on sees. `starts`: of the sequence's documents, by query, ascending; null: it is one.
+__device__ inline int first_key(const AttentionShape& s, const std::int32_t* starts, int query, int cached = 0) {
+  const int itself = cached + query, in_window = s.window == 0 || itself < s.window ? 0 : itself + 1 - s.window;
+  return starts != nullptr && query < s.length ? max(in_window, starts[query]) : in_window;
+}
+/// A sequence's part of what is by token.
+__device__ inline const std::int32_t* starts_of(const AttentionShape& s, const std::int32_t* starts, int sequence) {
+  return starts == nullptr ? nullptr : starts + std::int64_t{sequence} * s.length;
 }
 /// Behind the last key that any of `count` queries from `query` on sees.
 __device__ inline int end_of_keys(const AttentionShape& s, int query, int count) { return s.cached + min(query + count, s.length); }
-/// The first query behind all that see a key before `key`.
+/// The first query behind all that see a key before `key`, but for documents: see goes_on.
 __device__ inline int end_of_queries(const AttentionShape& s, int key) { return s.window == 0 ? s.length : min(s.length, key + s.window - 1); }
+
+/// Whether the document of `query`, or an earlier one that a later query is of, may reach keys before `key`.
+__device__ inline bool goes_on(const std::int32_t* starts, int query, int key) { return starts == nullptr || starts[query] < key; }
 
 /// What a head's scores get for every position that a key is behind its query (model::head_slope); 0 where heads have no slopes.
 __device__ inline float head_slope(const AttentionShape& s, int head) {

@@ -35,6 +35,7 @@ inline constexpr unsigned all_lanes = 0xffffffffu;
 inline constexpr int warp = 32;
 
 __device__ inline int min(int a, int b) { return a < b ? a : b; }
+__device__ inline int max(int a, int b) { return a < b ? b : a; }
 
 __device__ inline float as_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 __device__ inline std::uint32_t as_bits(float v) { return __builtin_bit_cast(std::uint32_t, v); }
@@ -155,6 +156,11 @@ __device__ inline float multiplier(const Dropout& d, int column, int row, int se
 __device__ inline float row_multiplier(const Dropout& d, int column, int row, const RowPlace& place) {
   const int at = row + place.first_row;
   return multiplier(d, column, at % place.length, place.first_sequence + at / place.length, 0);
+}
+
+/// Of a token of the microbatch: in its sequence, or, where `starts` say by token where documents begin, in its document.
+__device__ inline std::int64_t position_of(const std::int32_t* starts, std::int64_t token, int length) {
+  return token % length - (starts != nullptr ? starts[token] : 0);
 }
 
 /// 16 bytes from global to shared memory, there when wait_for_copies has returned (and, for other threads, after a barrier).

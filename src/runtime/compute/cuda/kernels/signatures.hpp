@@ -3,42 +3,43 @@
 
 /// Every kernel: F(name, suffix, element type E, parameter types...). Kernels are C functions `name` + suffix: the same name for nvcc, for
 /// g++ and in the cubin. Definitions that differ from these declarations do not compile.
-#define FLOTILLA_ELEMENT_KERNELS(F, S, E)                                                                                             \
-  F(rows_forward, S, E, E*, E*, float*, const E*, const E*, const E*, int, const E*, const E*, int, float, int, Dropout, RowPlace)    \
-  F(rows_backward, S, E, E*, E*, float*, const E*, const E*, const E*, const E*, const E*, const float*, int, int, int, int, Dropout, \
-    RowPlace)                                                                                                                         \
-  F(head_norms, S, E, E*, E*, const E*, const E*, HeadBands, float)                                                                   \
-  F(head_norms_backward, S, E, E*, float*, const E*, const E*, const E*, int, HeadBands, float)                                       \
-  F(column_sums, S, E, float*, const E*, int, int)                                                                                    \
-  F(activation_forward, S, E, E*, const E*, std::int64_t, Activation)                                                                 \
-  F(activation_backward, S, E, E*, const E*, const E*, std::int64_t, Activation)                                                      \
-  F(swiglu_forward, S, E, E*, const E*, std::int64_t, int)                                                                            \
-  F(swiglu_backward, S, E, E*, const E*, const E*, std::int64_t, int)                                                                 \
-  F(rotate, S, E, E*, const float*, std::int64_t, int, int, int, int, int, int)                                                       \
-  F(add, S, E, E*, const E*, const E*, std::int64_t)                                                                                  \
-  F(gather_tokens, S, E, E*, const E*, const std::int32_t*, int, int, int, int)                                                       \
-  F(scatter_tokens, S, E, float*, const E*, const std::int32_t*, int, int, int, int, int)                                             \
-  F(scatter_positions, S, E, float*, const E*, int, int, int, int, int)                                                               \
-  F(head_stats, S, E, float*, const E*, const std::int32_t*, HeadRows)                                                                \
-  F(head_gradient, S, E, E*, const float*, const std::int32_t*, HeadRows, float)                                                      \
-  F(adamw, S, E, float*, E*, const float*, float*, float*, std::int64_t, AdamWStep)                                                   \
-  F(convert, S, E, E*, const float*, std::int64_t)                                                                                    \
-  F(ordered_sum, S, E, E*, const E*, int, int, std::int64_t)                                                                          \
-  F(attention_forward_64, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                                              \
-  F(attention_forward_128, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                                             \
-  F(attention_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)                      \
-  F(attention_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)                     \
-  F(attention_keys_64, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)                             \
-  F(attention_keys_128, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)
+#define FLOTILLA_ELEMENT_KERNELS(F, S, E)                                                                                              \
+  F(rows_forward, S, E, E*, E*, float*, const E*, const E*, const E*, int, const E*, const E*, int, float, int, Dropout, RowPlace,     \
+    const std::int32_t*)                                                                                                               \
+  F(rows_backward, S, E, E*, E*, float*, const E*, const E*, const E*, const E*, const E*, const float*, int, int, int, int, Dropout,  \
+    RowPlace)                                                                                                                          \
+  F(head_norms, S, E, E*, E*, const E*, const E*, HeadBands, float)                                                                    \
+  F(head_norms_backward, S, E, E*, float*, const E*, const E*, const E*, int, HeadBands, float)                                        \
+  F(column_sums, S, E, float*, const E*, int, int)                                                                                     \
+  F(activation_forward, S, E, E*, const E*, std::int64_t, Activation)                                                                  \
+  F(activation_backward, S, E, E*, const E*, const E*, std::int64_t, Activation)                                                       \
+  F(swiglu_forward, S, E, E*, const E*, std::int64_t, int)                                                                             \
+  F(swiglu_backward, S, E, E*, const E*, const E*, std::int64_t, int)                                                                  \
+  F(rotate, S, E, E*, const float*, const std::int32_t*, std::int64_t, int, int, int, int, int, int)                                   \
+  F(add, S, E, E*, const E*, const E*, std::int64_t)                                                                                   \
+  F(gather_tokens, S, E, E*, const E*, const std::int32_t*, int, int, int, int)                                                        \
+  F(scatter_tokens, S, E, float*, const E*, const std::int32_t*, int, int, int, int, int)                                              \
+  F(scatter_positions, S, E, float*, const E*, const std::int32_t*, int, int, int, int, int)                                           \
+  F(head_stats, S, E, float*, const E*, const std::int32_t*, HeadRows)                                                                 \
+  F(head_gradient, S, E, E*, const float*, const std::int32_t*, HeadRows, float)                                                       \
+  F(adamw, S, E, float*, E*, const float*, float*, float*, std::int64_t, AdamWStep)                                                    \
+  F(convert, S, E, E*, const float*, std::int64_t)                                                                                     \
+  F(ordered_sum, S, E, E*, const E*, int, int, std::int64_t)                                                                           \
+  F(attention_forward_64, S, E, E*, float*, const E*, const E*, const std::int32_t*, AttentionShape, Dropout)                          \
+  F(attention_forward_128, S, E, E*, float*, const E*, const E*, const std::int32_t*, AttentionShape, Dropout)                         \
+  F(attention_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout)  \
+  F(attention_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout) \
+  F(attention_keys_64, S, E, E*, const float*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout)         \
+  F(attention_keys_128, S, E, E*, const float*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout)
 
 /// Likewise those for elements of 16 bits.
-#define FLOTILLA_HALF_KERNELS(F, S, E)                                                                                \
-  F(attention_mma_forward_64, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                          \
-  F(attention_mma_forward_128, S, E, E*, float*, const E*, const E*, AttentionShape, Dropout)                         \
-  F(attention_mma_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)  \
-  F(attention_mma_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout) \
-  F(attention_mma_keys_64, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)         \
-  F(attention_mma_keys_128, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)
+#define FLOTILLA_HALF_KERNELS(F, S, E)                                                                                                     \
+  F(attention_mma_forward_64, S, E, E*, float*, const E*, const E*, const std::int32_t*, AttentionShape, Dropout)                          \
+  F(attention_mma_forward_128, S, E, E*, float*, const E*, const E*, const std::int32_t*, AttentionShape, Dropout)                         \
+  F(attention_mma_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout)  \
+  F(attention_mma_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout) \
+  F(attention_mma_keys_64, S, E, E*, const float*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout)         \
+  F(attention_mma_keys_128, S, E, E*, const float*, const E*, const E*, const float*, const std::int32_t*, AttentionShape, Dropout)
 
 /// Every element type, with its suffix and all its kernels: T(suffix, type, kernels).
 #define FLOTILLA_NO_KERNELS(F, S, E)

@@ -77,7 +77,7 @@ inline constexpr int attention_mma_rows = 64, attention_mma_columns = 32;
 inline constexpr int attention_mma_step = 16;
 constexpr int attention_mma_shared(int size, bool forward) {
   const int pitch = 2 * size + 16;
-  return forward ? 3 * attention_mma_rows * pitch : 2 * (attention_mma_rows + attention_mma_columns) * pitch + 8 * attention_mma_columns;
+  return forward ? 3 * attention_mma_rows * pitch : 2 * (attention_mma_rows + attention_mma_columns) * pitch + 12 * attention_mma_columns;
 }
 inline constexpr int small_head = 64, largest_head = 128;
 
