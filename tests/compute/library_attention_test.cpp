@@ -116,10 +116,21 @@ TEST(LibraryAttention, NoiseIsLeftWhereOrderIsLeftToChance) {
 }
 
 TEST(LibraryAttention, IsLeftWhereItIsSlowerAndNobodyAskedForIt) {
-  const auto automatic = prepared(setup("gpt2-tiny", Precision::bf16, Attention::automatic), 1, "slow");
+  auto s = setup("gpt2-tiny", Precision::bf16, Attention::automatic);
+  s.device.deterministic = false;
+  const auto automatic = prepared(s, 1, "slow");
   EXPECT_FALSE(automatic.by_cudnn());
   EXPECT_NE(automatic.log.find(" where ours takes "), std::string::npos) << automatic.log;
   EXPECT_TRUE(prepared(setup("gpt2-tiny", Precision::bf16), 1, "slow").by_cudnn());
+}
+
+/// Another start may measure other times: they must not choose other bits.
+TEST(LibraryAttention, TimesDoNotDecideOverDeterministicBits) {
+  const auto automatic = prepared(setup("gpt2-tiny", Precision::bf16, Attention::automatic), 1, "slow");
+  EXPECT_TRUE(automatic.by_cudnn());
+  EXPECT_NE(automatic.log.find(" where ours takes "), std::string::npos) << automatic.log;
+  EXPECT_NE(automatic.log.find("--device.attention flotilla takes ours"), std::string::npos) << automatic.log;
+  EXPECT_EQ(std::count(automatic.log.begin(), automatic.log.end(), '\n'), 1) << automatic.log;
 }
 
 /// Of an option that asks for cuDNN, and of one that leaves the choice: the second takes no memory for it.

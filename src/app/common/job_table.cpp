@@ -255,8 +255,7 @@ namespace {
 void add_running(Table& t, Job& job) {
   add_device_choice(t, job.device.kind, job.device.tf32);
   t.add("device.attention", &job.device.attention,
-        "attention of GPUs; cudnn: cuDNN 9's, where it agrees with Flotilla's own on the device; auto: if it is not slower and needs no more "
-        "memory, too",
+        "attention of GPUs; cudnn: cuDNN 9's, where it agrees with Flotilla's own on the device; auto: if it needs no more memory, too",
         attentions());
   t.add("device.memory", &job.device.memory, "memory that one device may use",
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});

@@ -6,12 +6,13 @@
 
 #include "attention_referee.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 
 namespace flotilla::compute::cuda {
 namespace {
 
 constexpr Seconds proof_limit{120};
-/// cuDNN's median over ours from which on ours is taken. Not 1: where both are about equal, noise is not to decide over bits.
+/// cuDNN's median over ours from which on it is called slower. Not 1: where both are about equal, noise says which.
 constexpr double clearly_longer = 1.2;
 constexpr int timed_runs = 5;
 
@@ -157,7 +158,12 @@ std::string LibraryAttention<E>::prove(const AttentionShape& s, int sequences, c
     const Bytes needed = std::max(candidate->plans.forward_workspace(), candidate->plans.backward_workspace());
     FLOTILLA_REQUIRE(needed.count <= static_cast<std::int64_t>(workspace_.size()), ErrorKind::unavailable, "it wants ", needed,
                      " of workspace, and there are ", Bytes{static_cast<std::int64_t>(workspace_.size())});
-    if (auto why = judged(*candidate, s, sequences, ours, memory, timed); !why.empty()) return why;
+    const Verdict verdict = judged(*candidate, s, sequences, ours, memory, timed);
+    if (!verdict.against.empty()) return verdict.against;
+    if (!verdict.slower.empty() && !deterministic_) return verdict.slower;
+    if (!verdict.slower.empty())
+      log::warning(cudnn::library_version(), "'s attention runs on GPU ", facts.ordinal, " (", facts.name, "), though ", verdict.slower,
+                   "; --device.attention flotilla takes ours");
     proved_.push_back(std::move(candidate));
     return {};
   } catch (const Error& error) {
@@ -169,8 +175,8 @@ std::string LibraryAttention<E>::prove(const AttentionShape& s, int sequences, c
 
 /// Results of either are fetched from the same places, which hold NaN before.
 template <class E>
-std::string LibraryAttention<E>::judged(Proved& proved, const AttentionShape& s, int sequences, const AttentionKernelRuns<E>& ours,
-                                        std::span<std::byte> memory, bool timed) {
+auto LibraryAttention<E>::judged(Proved& proved, const AttentionShape& s, int sequences, const AttentionKernelRuns<E>& ours,
+                                 std::span<std::byte> memory, bool timed) -> Verdict {
   const Places<E> all{s, sequences};
   Cutter cut{memory};
   const auto qkv = cut.take<E>(all.qkv), gradient = cut.take<E>(all.qkv), output_gradient = cut.take<E>(all.output);
@@ -206,11 +212,11 @@ std::string LibraryAttention<E>::judged(Proved& proved, const AttentionShape& s,
   const auto forward = [&](const AttentionBatch<E>& b) { run(proved, s, sequences, b, true); };
   const auto backward = [&](const AttentionBatch<E>& b) { run(proved, s, sequences, b, false); };
   const auto of_ours = results(0, ours.forward, ours.backward), theirs = results(1, forward, backward);
-  if (auto why = difference(s, sequences, of_ours, theirs); !why.empty()) return why;
+  if (auto why = difference(s, sequences, of_ours, theirs); !why.empty()) return {why, {}};
   if (deterministic_) {
     const auto again = results(1, forward, backward);
     const auto same = [](const auto& a, const auto& b) { return std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0; };
-    if (!same(again.output, theirs.output) || !same(again.qkv_gradient, theirs.qkv_gradient)) return "its results differ from run to run";
+    if (!same(again.output, theirs.output) || !same(again.qkv_gradient, theirs.qkv_gradient)) return {"its results differ from run to run", {}};
   }
   if (!timed) return {};
   gpu::Event first = device_.make_event(true), last = device_.make_event(true);
@@ -225,7 +231,7 @@ std::string LibraryAttention<E>::judged(Proved& proved, const AttentionShape& s,
   std::vector<double> mine, its;
   for (int i = 0; i < timed_runs; ++i) mine.push_back(time(ours.forward, ours.backward)), its.push_back(time(forward, backward));
   if (median(its) <= clearly_longer * median(mine)) return {};
-  return text("it takes ", Seconds{median(its)}, " where ours takes ", Seconds{median(mine)});
+  return {{}, text("it takes ", Seconds{median(its)}, " where ours takes ", Seconds{median(mine)})};
 }
 
 template class LibraryAttention<float>;

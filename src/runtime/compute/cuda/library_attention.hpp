@@ -39,8 +39,9 @@ class LibraryAttention {
 
   void set_workspace(std::span<std::byte> workspace) { workspace_ = workspace; }
   /// Compiles plans for a shape, runs them and our kernels on known data in `memory`, and compares. From then on the shape is cuDNN's,
-  /// unless it refuses, wants more workspace than there is, disagrees, has other bits the second time where they must be the same, or
-  /// (`timed`) takes clearly longer: then this is one line that says why. Waits for the stream.
+  /// unless it refuses, wants more workspace than there is, disagrees, or has other bits the second time where they must be the same: then
+  /// this is one line that says why. `timed`: also unless it takes clearly longer. A time must not decide over bits that are to be the same
+  /// at every start: where these are deterministic, a warning names both times. Waits for the stream.
   std::string prove(const AttentionShape&, int sequences, const AttentionKernelRuns<E>& ours, std::span<std::byte> memory, bool timed);
   /// Bytes of `memory` for it.
   static Bytes proof_memory(const AttentionShape&, int sequences);
@@ -56,7 +57,11 @@ class LibraryAttention {
   };
   Proved* find(const AttentionShape&, int sequences);
   void run(Proved&, const AttentionShape&, int sequences, const AttentionBatch<E>&, bool is_forward);
-  std::string judged(Proved&, const AttentionShape&, int sequences, const AttentionKernelRuns<E>&, std::span<std::byte> memory, bool timed);
+  struct Verdict {
+    std::string against;  ///< why it must not run; empty: it may
+    std::string slower;   ///< both times where it is clearly slower
+  };
+  Verdict judged(Proved&, const AttentionShape&, int sequences, const AttentionKernelRuns<E>&, std::span<std::byte> memory, bool timed);
 
   gpu::Device device_;
   gpu::Stream stream_;
