@@ -7,7 +7,7 @@ namespace flotilla::tests {
 namespace {
 
 constexpr int ranks = 3, endless = 1'000'000;  // steps: how many are done until the next plan is ready is chance
-constexpr int steps_after = 30;                // of the change, at least, that are compared
+const int steps_after = fewer_on_gpus(30, 6);  // of the change, at least, that are compared
 
 Ended control(const fs::path& run, const fs::path& plan) {
   return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string(), "--wait=250s"});

@@ -4,7 +4,8 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int least_steps = 60, ranks = 2, compared = 20, endless = 1'000'000;
+constexpr int ranks = 2, endless = 1'000'000;
+const int least_steps = fewer_on_gpus(60, 20), compared = fewer_on_gpus(20, 6);
 
 /// At a constant learning rate, so that runs of unlike lengths compare: how far a run has come when the signal reaches it is chance.
 Words job(std::int64_t steps, int save_every = 0) {
@@ -14,7 +15,7 @@ Words job(std::int64_t steps, int save_every = 0) {
           "--model.dropout=0.1",
           "--training.warmup-steps=5",
           "--training.evaluate-every=10",
-          "--training.evaluate-sequences=16",
+          text("--training.evaluate-sequences=", fewer_on_gpus(16, 4)),
           text("--checkpoint.every=", save_every),
           "--checkpoint.keep=0"};
 }
