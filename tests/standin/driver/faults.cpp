@@ -14,7 +14,7 @@ struct Fault {
   Result result;
 };
 
-constexpr std::array<const char*, 7> kinds{"init", "alloc", "launch", "copy", "query", "hang", "lost"};
+constexpr std::array<const char*, 8> kinds{"init", "alloc", "launch", "copy", "query", "hang", "lost", "forget"};
 
 std::vector<Fault> planned() {
   std::vector<Fault> faults;
@@ -64,10 +64,10 @@ Result fault(Kind kind) {
 /// For the stand-in of NVML.
 extern "C" __attribute__((visibility("default"))) int flotilla_standin_stuck() { return stuck(); }
 
-bool hangs() {
-  const int nth = count(Kind::hang);
+bool happens(Kind kind) {
+  const int nth = count(kind);
   for (const Fault& f : faults())
-    if (f.kind == Kind::hang && f.at == nth) return true;
+    if (f.kind == kind && f.at == nth) return true;
   return false;
 }
 

@@ -115,7 +115,7 @@ Result cuLibraryUnload(Library library) {
 
 Result cuLibraryGetKernel(Kernel* handle, Library library, const char* name) {
   static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<KernelImpl>> kernels;
+  static auto& kernels = *new std::map<std::string, std::unique_ptr<KernelImpl>>;  // streams run them also while the process ends
   const HostKernel* host = find_host_kernel(name);
   if (!names(reinterpret_cast<LibraryImpl*>(library)->image, name) || !host) return not_found;
   const std::lock_guard lock{mutex};
@@ -155,7 +155,7 @@ Result cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsig
     return success;  // a device tells of it later
   }
   const HostLaunch launch{{grid_x, grid_y, grid_z}, {x, y, z}, shared};
-  const bool endless = hangs();
+  const bool endless = happens(Kind::hang);
   stream->add([=]() mutable {
     if (endless) hang();
     kernel->host->run(launch, arguments.places().data());

@@ -20,7 +20,8 @@
 ///   FLOTILLA_STANDIN_MEMORY    bytes of each device (default 1 GiB)
 ///   FLOTILLA_STANDIN_KERNELS   the library of kernels that launches run (host_kernels.hpp)
 ///   FLOTILLA_STANDIN_FAULTS    "alloc@3=2,launch@10=719,copy@4=700": the n-th of its kind ends with this error; from 700 on errors stick.
-///                              "hang@2": the second launch never ends. "init@1=35", "lost@40=999": from the 40th operation on, all do
+///                              "hang@2": the second launch never ends. "init@1=35", "lost@40=999": from the 40th operation on, all do.
+///                              "forget@7": no stream ever waits for the seventh event
 ///   FLOTILLA_STANDIN_XID       number that NVML reports, once, of a device in error
 ///   FLOTILLA_STANDIN_DELAY_US  each operation of a stream sleeps up to so long
 ///   FLOTILLA_STANDIN_CUDA_AWARE ranks whose host may follow a device's addresses, "all" or "0,2" (tests/standin/mpi); default none
@@ -41,11 +42,11 @@ inline int device_count() { return static_cast<int>(device_types().size()); }
 int current_device();
 
 // faults.cpp
-enum class Kind { init, alloc, launch, copy, query, hang, lost };
+enum class Kind { init, alloc, launch, copy, query, hang, lost, forget };
 /// Counts one operation of the kind. Its error, or that which sticks.
 Result fault(Kind);
-/// Whether this launch is one that never ends.
-bool hangs();
+/// Counts one operation of a kind that returns no error, hang or forget: whether it is one of those named.
+bool happens(Kind);
 void stick(Result);
 Result stuck();
 std::string setting(const char* name, const char* otherwise);
@@ -66,6 +67,7 @@ bool allocated(const void* at, std::size_t size);
 // query that says "not yet" neither. Else TSan could not tell what events leave unordered. Hence no mutex between host and stream.
 struct EventImpl {
   std::atomic<std::uint64_t> recorded{0}, done{0};
+  bool forgotten = false;  ///< a planted fault: streams go on without it
   std::chrono::steady_clock::time_point at;
 };
 /// Whether the count has come so far; then, and only then, what came before it is seen.

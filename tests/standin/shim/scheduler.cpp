@@ -19,6 +19,7 @@ extern "C" {  // there when the program is built with that sanitizer
 [[gnu::weak]] void* __tsan_get_current_fiber();
 [[gnu::weak]] void* __tsan_create_fiber(unsigned);
 [[gnu::weak]] void __tsan_switch_to_fiber(void*, unsigned);
+[[gnu::weak]] void __tsan_destroy_fiber(void*);
 [[gnu::weak]] void __tsan_acquire(void*);
 [[gnu::weak]] void __tsan_release(void*);
 [[gnu::weak]] void __tsan_read_range(void*, unsigned long);
@@ -132,6 +133,15 @@ struct Block {
   const void* home_stack = nullptr;
   std::size_t home_size = 0;
   char start_place = 0, end_place = 0;
+
+  Block() = default;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {  // a stream's thread ends; TSan has 8,128 threads and fibers in all
+    for (void* fiber : tsan_fibers) __tsan_destroy_fiber(fiber);
+    munmap(stacks, stack_bytes * most_threads);
+    munmap(shared, shared_bytes);
+  }
 };
 
 thread_local Block* block = nullptr;
