@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace flotilla::compute::cpu {
 namespace {
@@ -148,11 +150,15 @@ AttentionSpecs cached_attention_specs(const Setup& setup, std::int64_t cached, i
 
 std::int64_t attention_scratch(const Setup& setup) {
   std::int64_t most = 0;
+  std::set<std::pair<std::int64_t, std::int64_t>> asked;  // the library takes a while to answer, and blocks differ in nothing else
+  const auto ask = [&](const AttentionSpecs& b) {
+    if (asked.emplace(b.rows, b.keys).second) most = std::max(most, most_scratch(b, setup.threads));
+  };
   for (const int window : attention_windows(setup))
     for (const AttentionSpecs& b : setup.cache > 0 ? all_cached_specs(setup, window) : attention_specs(setup, window)) {
-      most = std::max(most, most_scratch(b, setup.threads));
+      ask(b);
       if (setup.cache > 0) continue;
-      for (const AttentionSpecs& narrower : narrower_specs(setup, b)) most = std::max(most, most_scratch(narrower, setup.threads));
+      for (const AttentionSpecs& narrower : narrower_specs(setup, b)) ask(narrower);
     }
   return setup.threads * align_up({most}, 64).count;
 }
