@@ -74,6 +74,29 @@ TEST(DocumentsRun, NeedEndsThatAreKnown) {
       << ended.err;
 }
 
+/// Sources and lengths change from step to step, and so do the documents of what is drawn.
+TEST(DocumentsRun, OfAMixtureInPhases) {
+  const auto other = write(folder() / "other.txt", random_text(3, 20000));
+  const auto source = [](const char* name, const fs::path& file, double weight) {
+    return text("[[data.source]]\nname = \"", name, "\"\nfiles = [\"", file.string(), "\"]\nweight = ", weight, "\n");
+  };
+  const auto file = write(folder() / "mixture.toml", text("[[phase]]\nname = \"short\"\nsteps = 6\nlength = 16\n[[phase]]\nname = \"long\"\nsteps = 6\n",
+                                                          source("one", text_file(), 0.7), source("other", other, 0.3)));
+  const auto command = [&](const std::string& run, int ranks, const Words& more = {}) {
+    auto words = train(folder() / run, ranks, Words{file.string(), "--training.warmup-steps=2", "--checkpoint.every=3"} + more);
+    std::erase_if(words, [](const std::string& word) { return word.starts_with("--data.train"); });
+    return words;
+  };
+  const Words separate{"--data.documents=separate", "--data.document-end=32"};
+  ASSERT_EQ(tests::run(command("mixed", 1, separate)).code, 0);
+  ASSERT_EQ(tests::run(command("mixed-on-3", 3, separate)).code, 0);
+  ASSERT_EQ(tests::run(command("mixed-joined", 1)).code, 0);
+  const auto alone = losses(folder() / "mixed"), spread = losses(folder() / "mixed-on-3"), joined = losses(folder() / "mixed-joined");
+  ASSERT_EQ(alone.size(), 12u);
+  for (const auto& [step, loss] : alone) EXPECT_NEAR(spread.at(step), loss, 1e-4 * loss) << "step " << step;
+  EXPECT_GT(std::abs(alone.at(12) - joined.at(12)), 1e-3);
+}
+
 /// Of the peak of `flotilla simulate` under the plan of the unbroken run.
 std::int64_t forecast_bytes(const std::string& documents) {
   const auto plan = folder() / "plan.json";

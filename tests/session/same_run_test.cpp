@@ -108,6 +108,16 @@ TEST(SameRun, SamplesAndModelMayNot) {
   EXPECT_NE(refusal(config(), "abd", saved).find("the training data (fingerprint) differs: saved with 'abc'"), std::string::npos);
 }
 
+TEST(SameRun, KeepsItsDocumentsApartOrJoined) {
+  auto now = config();
+  now.data.separate_documents = true;
+  EXPECT_NO_THROW(require_same_run(now, "abc", saved_by(now)));
+  tests::expect_contains(refusal(now, "abc", saved_by(config())), "saved with '', the job says 'documents = separate'");
+  auto other = now;
+  other.data.document_end = 7;
+  tests::expect_contains(refusal(other, "abc", saved_by(now)), "saved with 'documents = separate', the job says 'documents = separate, end token 7'");
+}
+
 TEST(SameRun, WhatAManifestCountsFitsTheJob) {
   auto saved = saved_by(config());
   saved.manifest.step = 30;
