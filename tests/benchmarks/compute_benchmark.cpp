@@ -2,7 +2,9 @@
 // of attention, the scores computed once more in backward, and nothing else. Passes of both are interleaved; medians are printed.
 //
 //   compute_benchmark [model=gpt2] [length=1024] [sequences=1] [precision=fp32|bf16] [threads=2] [passes=7] [dropout=0]
-//                     [window=0] [clock=wall|cpu]
+//                     [window=0] [document=0] [clock=wall|cpu]
+//
+// document=N: sequences of documents of N tokens, kept apart.
 //
 // clock=cpu counts this process's CPU seconds: with threads=1 it can be trusted on a machine that others use at the same time.
 #include <omp.h>
@@ -32,7 +34,7 @@ using program::Role;
 
 struct Options {
   std::string model = "gpt2";
-  int length = 1024, sequences = 1, threads = 2, passes = 7, window = 0;
+  int length = 1024, sequences = 1, threads = 2, passes = 7, window = 0, document = 0;
   Precision precision = Precision::fp32;
   double dropout = 0;
   bool cpu_clock = false;
@@ -59,6 +61,7 @@ Options parse(int argc, char** argv) {
   take("threads", [&](const std::string& v) { o.threads = std::stoi(v); });
   take("passes", [&](const std::string& v) { o.passes = std::stoi(v); });
   take("window", [&](const std::string& v) { o.window = std::stoi(v); });
+  take("document", [&](const std::string& v) { o.document = std::stoi(v); });
   take("dropout", [&](const std::string& v) { o.dropout = std::stod(v); });
   take("clock", [&](const std::string& v) { o.cpu_clock = v == "cpu"; });
   take("precision", [&](const std::string& v) { o.precision = parse_precision(v); });
@@ -72,6 +75,7 @@ compute::Setup setup_of(const Options& o) {
   s.model.positions = std::max(s.model.positions, o.length);
   s.model.dropout = s.model.attention_dropout = o.dropout;
   s.model.windows = {o.window};
+  s.documents = o.document > 0;
   return s;
 }
 
@@ -118,7 +122,7 @@ class Layers {
   program::Part parts_[3], word_part_;
   std::map<std::pair<int, Role>, Memory> memory_;
   Memory scratch_;
-  std::vector<std::int32_t> tokens_;
+  std::vector<std::int32_t> tokens_, starts_;
   double loss_[program::scalar::count] = {};
 };
 
@@ -143,6 +147,7 @@ Layers::Layers(const Options& o)
       tokens_(static_cast<std::size_t>(o.sequences * (o.length + 1))) {
   for (std::size_t i = 0; i < tokens_.size(); ++i)
     tokens_[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(setup_.model.vocabulary));
+  for (int i = 0; o.document > 0 && i < o.sequences * o.length; ++i) starts_.push_back(i % o.length / o.document * o.document);
   backend_->set_scratch({scratch_.data(), static_cast<std::size_t>(compute::library_scratch(setup_, o.sequences).count)});
   const auto hold = [&](int layer, Role role, Bytes size) { memory_.try_emplace({layer, role}, size); };
   const Bytes e = element_size(o.precision);
@@ -198,6 +203,7 @@ void Layers::run(Operation o) {
     if (key.first < 0 || key.first == t.layer) set(key.second, memory.data());
   set(Role::gathered_stats, t.operand<std::byte>(Role::stats));
   set(Role::tokens, reinterpret_cast<std::byte*>(tokens_.data()));
+  if (setup_.documents) set(Role::document_starts, reinterpret_cast<std::byte*>(starts_.data()));
   set(Role::scalars, reinterpret_cast<std::byte*>(loss_));
   backend_->run(t);
 }
