@@ -62,7 +62,7 @@ void write_long_run(const fs::path& run, int starts) {
       const auto at = static_cast<double>(step);
       const double noise = std::sin(at * 12.9898) * 0.06, seconds = 2 + 0.1 * std::sin(at / 7) + (step % 97 == 0 ? 1.5 : 0);
       writer.write(journal::StepRecord{.step = step, .loss = step == 300 ? std::nan("") : 2.1 + 7 / (1 + at / 90) + noise, .tokens_per_second = 65536 / seconds, .step_seconds = seconds, .share_of_peak = 0.41, .learning_rate = 3e-4, .gradient_norm = 1.2 + 3 / (1 + at / 50) + 5 * noise * noise, .time = time});
-      if (step % 100 == 0) writer.write(journal::EvaluationRecord{.step = step, .loss = 2.2 + 7 / (1 + at / 90), .sequences = 64, .seconds = 9, .time = time});
+      if (step % 100 == 0) writer.write(journal::EvaluationRecord{.step = step, .loss = 2.2 + 7 / (1 + at / 90), .sequences = 64, .seconds = 9, .time = time, .sources = {{"web", 2.4 + 7 / (1 + at / 90)}, {"<code>", 1.4 + 8 / (1 + at / 60)}}});
       if (step % 60 == 0) writer.write(journal::CheckpointRecord{.step = step, .bytes = 1 << 20, .seconds = 4, .time = time});
       if (step == first + 20) writer.write(journal::ForecastRecord{.step = step, .forecast_seconds = 1.9, .relative_error = 0.08, .measured_seconds = 2.0, .iterations = 18, .inside_error_bar = true, .time = time});
     }
@@ -111,7 +111,7 @@ TEST(Pages, OfALongRunWithHostileNames) {
   const TemporaryFolder run;
   write_long_run(run, 60);
   const auto page = report_page("long-run", run);
-  expect_parts(page, {"60 incarnations", "&lt;script&gt;alert", "killed without an exit status", "validation", "lost iterations", "iterations repeated", "SIGUSR2: saved at step 120",
+  expect_parts(page, {"60 incarnations", "Loss by source", "&lt;code&gt;", "&lt;script&gt;alert", "killed without an exit status", "validation", "lost iterations", "iterations repeated", "SIGUSR2: saved at step 120",
                       "1.60 times as long as expected", "plan changed after iteration", "No checkpoint says which plan the run has", "inside the error bar"});
 }
 

@@ -73,6 +73,24 @@ TEST_F(Report, TellsThePhases) {
   tests::expect_contains(run_report_text(report, {}, 100), "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
 }
 
+TEST_F(Report, TellsTheLossesOfEachSource) {
+  EXPECT_FALSE(json().has("evaluations")) << "a run without";
+  {
+    MetricsWriter writer{run_, 4};
+    writer.write(journal::EvaluationRecord{.step = 4, .loss = 3, .sources = {{"web", 3.5}}});
+    writer.write(journal::EvaluationRecord{.step = 8, .loss = 9, .sources = {{"web", 9}, {"code", 9}}});
+    writer.write(journal::EvaluationRecord{.step = 8, .loss = 2, .sources = {{"web", 2.5}, {"code", 1.25}}});  // once more, after a restart
+  }
+  const auto evaluations = json().at("evaluations").items();
+  ASSERT_EQ(evaluations.size(), 2u);
+  EXPECT_EQ(evaluations[1].get_int64("step"), 8);
+  EXPECT_EQ(evaluations[1].at("loss").as_double(), 2);
+  EXPECT_EQ(evaluations[1].at("sources").items()[1].get_string("source"), "code");
+  EXPECT_EQ(evaluations[1].at("sources").items()[1].at("loss").as_double(), 1.25);
+  RunReport report{.run = "run", .evaluations = journal::effective_evaluations(read_metrics(run_))};
+  tests::expect_contains(run_report_text(report, {}, 100), "validation web 3.5000 to 2.5000, code 1.2500");
+}
+
 TEST_F(Report, TellsEveryStart) {
   const auto report = json();
   EXPECT_EQ(report.get_int64("steps"), 12);

@@ -134,7 +134,7 @@ TEST(Tensorboard, EveryRecordIsReadBack) {
     TensorboardFile file{folder / "logs", "n1/../x", 1, 0, texts};
     for (int step = 1; step <= 200; ++step)
       file.write(StepRecord{.step = step, .loss = 1.0 / step, .tokens_per_second = 1e6, .step_seconds = 0.5, .share_of_peak = 0.4, .learning_rate = 3e-4, .gradient_norm = 2, .time = 1000.25 + step});
-    file.write(EvaluationRecord{.step = 200, .loss = 0.75, .sequences = 64, .seconds = 2, .time = 1300});
+    file.write(EvaluationRecord{.step = 200, .loss = 0.75, .sequences = 64, .seconds = 2, .time = 1300, .sources = {{"web", 0.5}, {"code", 1.0}}});
     file.write(CheckpointRecord{.step = 200, .bytes = 1, .seconds = 3, .time = 1301});
   }
   const auto all = files_in(folder / "logs");
@@ -154,6 +154,8 @@ TEST(Tensorboard, EveryRecordIsReadBack) {
   EXPECT_FLOAT_EQ(found.at("optimizer/learning_rate")[0].value, 3e-4f);
   EXPECT_FLOAT_EQ(found.at("speed/mfu")[0].value, 0.4f);
   EXPECT_FLOAT_EQ(found.at("loss/validation")[0].value, 0.75f);
+  EXPECT_FLOAT_EQ(found.at("loss/validation/web")[0].value, 0.5f);
+  EXPECT_FLOAT_EQ(found.at("loss/validation/code")[0].value, 1.0f);
   EXPECT_FLOAT_EQ(found.at("speed/checkpoint_seconds")[0].value, 3);
 }
 

@@ -236,5 +236,7 @@ Metrics read_metrics(const std::filesystem::path& run_or_file);
 /// The run's history without what was lost and done again: a step that a later incarnation repeated counts in its last version, steps
 /// after the point a restart went back to are dropped. Steps increase strictly.
 std::vector<StepRecord> effective_steps(const Metrics&);
+/// Evaluations by step; one that was repeated counts in its last version.
+std::vector<EvaluationRecord> effective_evaluations(const Metrics&);
 
 }  // namespace flotilla::journal

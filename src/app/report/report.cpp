@@ -65,6 +65,7 @@ int report_run(std::span<const std::string> arguments) {
   const auto style = to_terminal ? output_style() : Style{};
   const auto metrics = metrics_of(operands.front());
   report.phases = journal::phases_in(metrics);
+  report.evaluations = journal::effective_evaluations(metrics);
   report.undrained = journal::undrained(metrics);
   for (const auto& step : journal::effective_steps(metrics)) report.losses.push_back(step.loss);
   const Prices prices{o.price, o.billing, {}, table.describe("report.price"), table.describe("report.billing"), {}};

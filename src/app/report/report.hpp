@@ -10,6 +10,7 @@
 #include "app/common/prices.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/journal/history.hpp"
+#include "flotilla/journal/metrics.hpp"
 
 namespace flotilla::app {
 
@@ -45,6 +46,7 @@ struct RunReport {
   std::vector<RunCost> costs;
   std::vector<double> losses{};  ///< of the iterations that count, in their order
   std::vector<journal::PhaseHistory> phases{};
+  std::vector<journal::EvaluationRecord> evaluations{};  ///< by step
   std::optional<journal::CheckpointRecord> undrained{};  ///< the newest checkpoint, where it is on nodes' storage only
 };
 /// For people, within `width` columns.

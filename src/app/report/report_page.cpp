@@ -116,12 +116,27 @@ page::Line lost_line(const journal::Metrics& metrics) {
   return line;
 }
 
-std::vector<page::Point> validation_points(const journal::Metrics& metrics) {
-  std::map<std::int64_t, double> by_step;  // a repeated evaluation counts in its last version
-  for (const auto& evaluation : metrics.evaluations) by_step[evaluation.step] = evaluation.loss;
+std::vector<page::Point> validation_points(const RunReport& report) {
   std::vector<page::Point> points;
-  for (const auto& [step, loss] : by_step) points.push_back({static_cast<double>(step), loss});
+  for (const auto& evaluation : report.evaluations) points.push_back({static_cast<double>(evaluation.step), evaluation.loss});
   return points;
+}
+
+/// Of a mixture; without lines for other runs.
+page::LinePlot source_plot(const RunReport& report) {
+  page::LinePlot plot;
+  plot.caption = {"Loss by source", "On the held-out data of each source of the mixture. Their mean by weights is the validation loss."};
+  plot.x = iterations();
+  plot.y = {.label = "loss", .logarithmic = true};
+  for (const auto& evaluation : report.evaluations)
+    for (const auto& [source, loss] : evaluation.sources) {
+      auto line = std::ranges::find(plot.lines, source, &page::Line::name);
+      if (line == plot.lines.end())
+        line = plot.lines.insert(line, {source, {}, page::colour_of(plot.lines.size()), page::Line::Look::marked});
+      line->points.push_back({static_cast<double>(evaluation.step), loss});
+    }
+  plot.events = events_of(report);
+  return plot;
 }
 
 page::LinePlot loss_plot(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
@@ -132,7 +147,7 @@ page::LinePlot loss_plot(const RunReport& report, const journal::Metrics& metric
   plot.y = {.label = "loss", .logarithmic = true};
   add_measured(plot, "training", points_of(steps, &StepRecord::loss), Colour::blue);
   plot.lines.push_back(lost_line(metrics));
-  if (auto points = validation_points(metrics); !points.empty())
+  if (auto points = validation_points(report); !points.empty())
     plot.lines.push_back({"validation", std::move(points), Colour::orange, page::Line::Look::marked});
   plot.events = events_of(report);
   return plot;
@@ -284,13 +299,13 @@ Seconds recent(const Steps& steps, Figure figure) {
   return monitor::median(std::move(values));
 }
 
-Markup tiles_of(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
+Markup tiles_of(const RunReport& report, const Steps& steps) {
   const auto sums = sums_of(report);
   const auto starts = report.incarnations.size();
   std::vector<page::Tile> tiles{{"iterations", text(sums.steps), text(starts, starts == 1 ? " incarnation" : " incarnations")}};
   if (!steps.empty()) {
     tiles.push_back({"loss", formatted("%.4f", steps.back().loss), text("from ", formatted("%.4f", steps.front().loss))});
-    if (const auto points = validation_points(metrics); !points.empty())
+    if (const auto points = validation_points(report); !points.empty())
       tiles.push_back({"validation loss", formatted("%.4f", points.back().y), text("at iteration ", static_cast<std::int64_t>(points.back().x))});
     tiles.push_back({"tokens/s", journal::short_number(recent(steps, &StepRecord::tokens_per_second).value), "median of the last 50"});
     tiles.push_back({"MFU", percent(recent(steps, &StepRecord::share_of_peak).value), "of the measured peak"});
@@ -303,6 +318,7 @@ Markup tiles_of(const RunReport& report, const journal::Metrics& metrics, const 
 Markup curves(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
   if (steps.empty()) return page::paragraph("No iteration is complete.");
   Markup out = page::figure(loss_plot(report, metrics, steps));
+  if (const auto by_source = source_plot(report); !by_source.lines.empty()) out += page::figure(by_source);
   out += page::figure(plain_plot(report, steps, {"Throughput", "Over all ranks."}, {.label = "tokens/s", .from_zero = true}, &StepRecord::tokens_per_second,
                                  "tokens/s"));
   out += page::figure(plain_plot(report, steps, {"Gradient norm", "Before clipping."}, {.label = "norm", .logarithmic = true}, &StepRecord::gradient_norm, "norm"));
@@ -342,7 +358,7 @@ std::string lead_of(const RunReport& report) {
 std::string run_report_page(const RunReport& report, const RunRecords& records) {
   const auto steps = journal::effective_steps(records.metrics);
   const std::string title = "Run " + report.run;
-  return page::document(title, page::heading(title, lead_of(report)) + tiles_of(report, records.metrics, steps) + curves(report, records.metrics, steps) +
+  return page::document(title, page::heading(title, lead_of(report)) + tiles_of(report, steps) + curves(report, records.metrics, steps) +
                                    page::section("Incarnations, and what was lost", time_and_losses(report, records.metrics, steps)) +
                                    page::section("Slow devices and links", slow_table(records.metrics)) +
                                    page::section("Plan and memory", plan_and_memory(records)) +

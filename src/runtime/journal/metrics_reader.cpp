@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
@@ -212,6 +213,14 @@ std::vector<StepRecord> effective_steps(const Metrics& metrics) {
     if (move.step != nullptr) steps.push_back(*move.step);
   }
   return steps;
+}
+
+std::vector<EvaluationRecord> effective_evaluations(const Metrics& metrics) {
+  std::map<std::int64_t, EvaluationRecord> by_step;
+  for (const auto& evaluation : metrics.evaluations) by_step[evaluation.step] = evaluation;
+  std::vector<EvaluationRecord> evaluations;
+  for (auto& [step, evaluation] : by_step) evaluations.push_back(std::move(evaluation));
+  return evaluations;
 }
 
 }  // namespace flotilla::journal

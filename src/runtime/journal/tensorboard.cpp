@@ -91,8 +91,9 @@ void TensorboardFile::write(const StepRecord& r) noexcept {
 void TensorboardFile::write(const EvaluationRecord& r) noexcept {
   if (!state_) return;
   state_->write([&] {
-    return event_of_scalars(r.time == 0 ? wall_clock() : r.time, r.step,
-                            {{"loss/validation", r.loss}, {"speed/evaluation_seconds", r.seconds}});
+    std::vector<Scalar> scalars{{"loss/validation", r.loss}, {"speed/evaluation_seconds", r.seconds}};
+    for (const auto& one : r.sources) scalars.push_back({"loss/validation/" + one.source, one.loss});
+    return event_of_scalars(r.time == 0 ? wall_clock() : r.time, r.step, scalars);
   });
 }
 
