@@ -147,7 +147,9 @@ Result cuMemHostAlloc(void** at, std::size_t size, unsigned) {
   return *at ? success : out_of_memory;
 }
 
+/// Waits as cuMemFree does: a copy that runs goes on after an error, too.
 Result cuMemFreeHost(void* at) {
+  drain_all();
   std::free(at);
   return success;
 }
