@@ -45,8 +45,6 @@ std::optional<std::int64_t> element_count(const std::vector<std::int64_t>& shape
   return count;
 }
 
-float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-
 float from_fp16(std::uint16_t bits) {
   constexpr std::uint32_t exponent_shift = 127 - 15, least_normal = 0x400, infinite = 0x7c00;
   const std::uint32_t sign = (std::uint32_t{bits} << 16) & sign_bit, magnitude = bits & 0x7fffu;

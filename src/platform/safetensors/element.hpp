@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -22,7 +23,7 @@ std::string_view name_of(Precision);
 /// The product of the extents; nothing where it is no count of bytes that a file could have.
 std::optional<std::int64_t> element_count(const std::vector<std::int64_t>& shape);
 
-float from_bf16(std::uint16_t);
+inline float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 float from_fp16(std::uint16_t);
 /// Rounded to nearest even; what is too large becomes infinite.
 std::uint16_t to_bf16(float);

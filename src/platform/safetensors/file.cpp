@@ -12,11 +12,15 @@ namespace {
 
 template <class T, class Convert>
 void convert(const std::byte* source, std::int64_t stride, std::span<float> values, Convert to_float) {
-  for (float& value : values) {
-    T element{};
-    std::memcpy(&element, source, sizeof element);
-    value = to_float(element);
-    source += stride * static_cast<std::int64_t>(sizeof element);
+  const auto element = [&](std::int64_t at) {
+    T read{};
+    std::memcpy(&read, source + at * static_cast<std::int64_t>(sizeof read), sizeof read);
+    return to_float(read);
+  };
+  if (stride == 1) {  // a loop of its own, which compilers make vectors of
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(static_cast<std::int64_t>(i));
+  } else {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(static_cast<std::int64_t>(i) * stride);
   }
 }
 
@@ -46,7 +50,7 @@ void File::read(const Entry& entry, std::int64_t first, std::int64_t stride, std
   const auto* source = mapping_.bytes().data() + entry.first + first * element_size(*entry.precision).count;
   switch (*entry.precision) {
     case Precision::fp32: return convert<float>(source, stride, values, [](float element) { return element; });
-    case Precision::bf16: return convert<std::uint16_t>(source, stride, values, from_bf16);
+    case Precision::bf16: return convert<std::uint16_t>(source, stride, values, [](std::uint16_t element) { return from_bf16(element); });
     case Precision::fp16: return convert<std::uint16_t>(source, stride, values, from_fp16);
   }
 }

@@ -1,6 +1,7 @@
 #include "stored_model.hpp"
 
 #include <algorithm>
+#include <future>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -48,21 +49,25 @@ StoredModel::StoredModel(const fs::path& step)
       parameters_{step, tensors_} {}
 
 void StoredModel::read(const Target& target, const std::function<void(std::span<const float>)>& rows_read) {
-  constexpr std::int64_t most_elements = (64 << 20) / 4;
+  constexpr std::int64_t most_elements = (32 << 20) / 4;
   const auto& s = target.source;
   const auto& ours = tensors_[static_cast<std::size_t>(target.tensor)];
   const auto columns = columns_of(ours);
   const auto rows = s.shape.front(), row_elements = s.transposed ? s.block_rows : columns;
   const auto each = std::max<std::int64_t>(1, most_elements / row_elements);
   const auto adapter = adapter_of(plan_.model, tensors_, target.tensor, target.number);
+  std::future<void> behind;  // its end waits for what it still does
   for (std::int64_t first = 0; first < rows; first += each) {
     const auto last = std::min(rows, first + each);
     const auto boxes = s.transposed ? boxes_of_columns(s, columns, first, last) : boxes_of_rows(s, columns, first, last);
-    values_.resize(static_cast<std::size_t>((last - first) * row_elements));
-    parameters_.read(target.tensor, boxes, values_);
-    if (adapter) merge(parameters_, *adapter, s, static_cast<float>(plan_.model.lora.scale()), first, last, values_);
-    rows_read(values_);
+    ahead_.resize(static_cast<std::size_t>((last - first) * row_elements));
+    parameters_.read(target.tensor, boxes, ahead_);
+    if (adapter) merge(parameters_, *adapter, s, static_cast<float>(plan_.model.lora.scale()), first, last, ahead_);
+    if (behind.valid()) behind.get();
+    values_.swap(ahead_);
+    behind = std::async(std::launch::async, [&] { rows_read(values_); });
   }
+  behind.get();
 }
 
 }  // namespace flotilla::weights

@@ -36,7 +36,8 @@ class StoredModel {
   const std::vector<model::Tensor>& tensors() const { return tensors_; }
   checkpoint::StoredParameters& parameters() { return parameters_; }
 
-  /// All elements of one of theirs in their order, with the adapter that belongs to it merged, some rows at a time.
+  /// All elements of one of theirs in their order, with the adapter that belongs to it merged, some rows at a time. `rows` is called on a
+  /// thread of its own while the next ones are read; what it throws is thrown here.
   void read(const Target&, const std::function<void(std::span<const float>)>& rows);
 
  private:
@@ -45,7 +46,7 @@ class StoredModel {
   plan::Plan plan_;
   std::vector<model::Tensor> tensors_;
   checkpoint::StoredParameters parameters_;
-  std::vector<float> values_;
+  std::vector<float> values_, ahead_;
 };
 
 }  // namespace flotilla::weights
