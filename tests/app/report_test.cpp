@@ -69,7 +69,7 @@ TEST_F(Report, TellsThePhases) {
   EXPECT_EQ(phases[0].get_int64("first_step"), 12);
   EXPECT_EQ(phases[0].get_int64("last_step"), 13);
   EXPECT_EQ(phases[0].at("last_loss").as_double(), 2.5);
-  RunReport report{"run", {}, {}, {}, journal::phases_in(read_metrics(run_))};
+  const RunReport report{"run", {}, {}, {}, journal::phases_in(read_metrics(run_))};
   tests::expect_contains(run_report_text(report, {}, 100), "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
 }
 
@@ -87,7 +87,7 @@ TEST_F(Report, TellsTheLossesOfEachSource) {
   EXPECT_EQ(evaluations[1].at("loss").as_double(), 2);
   EXPECT_EQ(evaluations[1].at("sources").items()[1].get_string("source"), "code");
   EXPECT_EQ(evaluations[1].at("sources").items()[1].at("loss").as_double(), 1.25);
-  RunReport report{.run = "run", .evaluations = journal::effective_evaluations(read_metrics(run_))};
+  const RunReport report{"run", {}, {}, {}, {}, journal::effective_evaluations(read_metrics(run_))};
   tests::expect_contains(run_report_text(report, {}, 100), "validation web 3.5000 to 2.5000, code 1.2500");
 }
 
