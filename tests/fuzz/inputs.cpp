@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 Invocation one_of(const fs::path& folder, Dice& dice, const Words& inputs, const std::vector<Words>& commands) {
   Invocation invocation{dice.one_of(commands), {}, folder, inputs};
   const auto& command = invocation.arguments.front();
-  if (command != "tokens" && command != "weights" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
+  if (command != "tokens" && command != "weights" && command != "train" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
   return invocation;
 }
 
@@ -125,6 +125,20 @@ Invocation measurements(const fs::path& folder, Dice& dice) {
 
 Invocation imports(const fs::path& folder, Dice& dice) { return dice.chance(0.5) ? published_plan(folder, dice) : measurements(folder, dice); }
 
+/// A job with several sources and phases, or what it names: conversations, their template, a packed file with documents and a mask. Only
+/// an intact job is trained: a damaged one may ask for steps without end.
+Invocation mixture(const fs::path& folder, Dice& dice) {
+  if (dice.chance(0.3)) {
+    damage_file(folder / "mixture.toml", dice);
+    return one_of(folder, dice, {"mixture.toml"}, {{"plan", "mixture.toml", "--pool=A100-40=2/2"}});
+  }
+  static const Words files{"conversations.jsonl", "chat.jinja", "packed.bin", "packed.idx", "packed.mask"};
+  damage_file(folder / dice.one_of(files), dice);
+  return one_of(folder, dice, files,
+                {{"train", "mixture.toml"},
+                 {"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "conversations.jsonl", "-o", "made"}});
+}
+
 /// Damages the header of a safetensors file as text; most of the time its length is told as it is then.
 void damage_header(const fs::path& file, Dice& dice) {
   std::ostringstream all;
@@ -222,6 +236,10 @@ const std::vector<InputKind>& input_kinds() {
       {"tokens", {"tokens"}, tokens},
       {"weights", {"model", "llmc.bin"}, weights},
       {"tokenizer", {"tokenizer.json", "lines.jsonl", "words.txt"}, tokenizer},
+      {"mixture",
+       {"mixture.toml", "mixture-model.json", "mixture-profile.json", "tokenizer.json", "chat.jinja", "conversations.jsonl", "words.txt", "packed.bin",
+        "packed.idx", "packed.mask"},
+       mixture},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},
       {"imports", {"published.json", "library.json", "plan.json", "nccl.json", "nvbandwidth.json", "osu.txt"}, imports},

@@ -27,6 +27,13 @@ void write_text(const fs::path& folder) {
   }
 }
 
+void write_conversations(const fs::path& file) {
+  std::ofstream out{file};
+  for (int n = 0; n < 60; ++n)
+    out << R"({"messages": [{"role": "user", "content": "What is )" << n << R"( plus 1?"}, {"role": "assistant", "content": "It is )" << n + 1 << "."
+        << "\"}]}\n";
+}
+
 /// llm.c: a header of 256 integers (magic, version, count), then 16-bit tokens.
 void write_llmc(const fs::path& file) {
   constexpr int count = 512;
@@ -48,6 +55,7 @@ void copy_seeds(const fs::path& folder) {
   fs::copy(tests / "app" / "submit" / "testbed", folder / "site", recursive);
   fs::copy(tests / "data" / "fuzz" / "corpus", folder / "tokens", recursive);
   fs::copy_file(tests.parent_path() / "examples" / "tokenizer.json", folder / "tokenizer.json");
+  fs::copy_file(tests.parent_path() / "examples" / "chat.jinja", folder / "chat.jinja");
   fs::copy_file(tests / "files" / "corpus" / "profile" / "library.json", folder / "library.json");
   fs::copy_file(tests / "files" / "corpus" / "hugging_face" / "llama.json", folder / "config.json");
 }
@@ -58,11 +66,15 @@ void write_intact_inputs(const fs::path& folder) {
   fs::create_directories(folder);
   copy_seeds(folder);
   write_text(folder);
+  write_conversations(folder / "conversations.jsonl");
   write_llmc(folder / "tokens" / "intact.bin");
   run(folder, {"train", "train.toml"});
   fs::copy_file(folder / "run" / "profile.json", folder / "profile.json");
   run(folder, {"export", "hf", "run", "-o", "model", "--shard-size=200kB"});
   run(folder, {"export", "llmc", "run", "-o", "llmc.bin"});
+  run(folder, {"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "conversations.jsonl", "--append-eod", "-o", "packed"});
+  run(folder, {"train", "mixture.toml"});
+  fs::remove_all(folder / "mixture-run");
   run(folder, {"plan", "job.toml", "--format=json", "-o", "planning.json"});
   run(folder, {"import", "sailor-plan", "published.json", "--model.name", "gpt2-tiny", "--training.global-batch", "8", "-o", "plan.json"});
   run(folder, {"simulate", "plan.json", "--format=json", "-o", "forecast.json"});
