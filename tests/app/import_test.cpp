@@ -64,16 +64,18 @@ TEST_F(ImportCommand, MakesAHuggingFaceModelOfAFileOfLlmc) {
   EXPECT_EQ(import_published(Words{"llmc", file, "-o", path("model"), "--log-level", "error"}), 0);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "[model]\nweights = \"" + path("model") + "\"\n");
   EXPECT_EQ(import_published(Words{"hf", path("model"), "-o", path("job.toml"), "--log-level", "error"}), 0);
+  const auto as_model = refusal({"hf", file}, ErrorKind::bad_input);
+  EXPECT_NE(as_model.find("is a file; expected the directory of a Hugging Face model: flotilla import llmc"), std::string::npos) << as_model;
 }
 
 /// Pickles are programs: what Megatron-LM writes is named, and what turns it into a model that can be read.
 TEST_F(ImportCommand, NamesACheckpointOfMegatron) {
-  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata"}) {
+  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata", "iter_0000100", "mp_rank_00", "mp_rank_00_000", "model_optim_rng.pt"}) {
     const auto folder = folder_ / (std::string{"megatron-"} + mark);
     std::filesystem::create_directory(folder);
     files::write_text(folder / mark, "100");
     const auto message = refusal({"hf", folder.string()}, ErrorKind::bad_input);
-    EXPECT_NE(message.find("is a checkpoint of Megatron-LM (it holds " + std::string{mark} + ")"), std::string::npos) << message;
+    EXPECT_NE(message.find("is a checkpoint of Megatron-LM or PyTorch (it holds " + std::string{mark} + ")"), std::string::npos) << message;
     EXPECT_NE(message.find("export_ckpt of Megatron Bridge"), std::string::npos) << message;
   }
 }

@@ -329,13 +329,26 @@ model::Config config_of(const Json& document, std::string_view name) {
   return config;
 }
 
-/// Megatron-LM's folders hold Python pickles, which are programs: nothing here runs them.
-void refuse_megatron(const std::filesystem::path& config) {
+/// Of Megatron-LM: "iter_0000100", "mp_rank_00_000", "latest_checkpointed_iteration.txt", "common.pt", "model_optim_rng.pt". Of PyTorch's
+/// distributed checkpoints, which Megatron-Core writes, too: ".metadata".
+bool marks_pickles(const std::string& name) {
+  return name.starts_with("iter_") || name.starts_with("mp_rank_") || name == "latest_checkpointed_iteration.txt" || name == "common.pt" ||
+         name == "model_optim_rng.pt" || name == ".metadata";
+}
+
+/// What people have instead of a Hugging Face model. Pickles are programs: nothing here runs them.
+void refuse_other_checkpoints(const std::filesystem::path& config) {
   if (facts_of(config)) return;
   const auto folder = config.parent_path();
-  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata", "mp_rank_00", "mp_rank_00_000"})
-    FLOTILLA_REQUIRE(!facts_of(folder / mark), ErrorKind::bad_input, folder.string(), ": is a checkpoint of Megatron-LM (it holds ", mark,
-                     "), in Python's pickles; expected the directory of a Hugging Face model: convert it with export_ckpt of Megatron Bridge");
+  std::error_code error;
+  FLOTILLA_REQUIRE(!std::filesystem::is_regular_file(folder, error), ErrorKind::bad_input, folder.string(),
+                   ": is a file; expected the directory of a Hugging Face model: flotilla import llmc makes one of a model file of llm.c");
+  for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
+    const auto name = entry.path().filename().string();
+    FLOTILLA_REQUIRE(!marks_pickles(name), ErrorKind::bad_input, folder.string(), ": is a checkpoint of Megatron-LM or PyTorch (it holds ",
+                     printable(name), "), in Python's pickles; expected the directory of a Hugging Face model: convert one of Megatron-LM ",
+                     "with export_ckpt of Megatron Bridge");
+  }
 }
 
 }  // namespace
@@ -345,7 +358,7 @@ model::Config hugging_face_config_from_json(std::string_view text, std::string_v
 }
 
 model::Config read_hugging_face_config(const std::filesystem::path& path) {
-  refuse_megatron(path);
+  refuse_other_checkpoints(path);
   const std::filesystem::path full = std::filesystem::absolute(path);
   const std::filesystem::path named = path.filename() == "config.json" ? full.parent_path().filename() : full.stem();
   return config_of(Json::read(path), named.string());

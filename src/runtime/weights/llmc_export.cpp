@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 /// llm.c has one kind of GPT-2: with tanh's GELU, four times as many columns in between, and an epsilon of 1e-5.
 void require_llmc_has(const model::Config& c, const fs::path& step) {
-  const bool same = c.family == "gpt2" && c.activation == model::Activation::gelu_tanh && c.feed_forward == 4 * c.hidden && c.norm_epsilon == 1e-5;
-  FLOTILLA_REQUIRE(same, ErrorKind::bad_input, step.string(), ": llm.c has no such model; expected a GPT-2 with gelu_new, n_inner of 4 n_embd (",
+  const bool same = c.family == "gpt2" && c.tied_head && c.activation == model::Activation::gelu_tanh && c.feed_forward == 4 * c.hidden && c.norm_epsilon == 1e-5;
+  FLOTILLA_REQUIRE(same, ErrorKind::bad_input, step.string(), ": llm.c has no such model; expected a GPT-2 with a tied head, gelu_new, n_inner of 4 n_embd (",
                    4 * c.hidden, ") and an epsilon of 1e-5; export it by flotilla export hf");
 }
 
