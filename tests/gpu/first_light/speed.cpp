@@ -120,6 +120,7 @@ gpu::LaunchShape elements(std::int64_t n, int of_thread) {
 using Half = bfloat16;
 using Halves = const bfloat16*;
 using Floats = const float*;
+constexpr const std::int32_t* one_document = nullptr;  ///< where documents begin: each sequence is one
 
 void rows(Report& report) {
   const Sizes& s = report.sizes();
@@ -129,7 +130,8 @@ void rows(Report& report) {
   auto* const stats = a.floats(2 * std::int64_t{s.rows()}, 0.5f, 1.0f);
   const RowPlace place{s.length, 0, 0};
   report.kernel("rows_forward_bf16", {8.0 * static_cast<double>(n)}, {.blocks_x = s.rows(), .threads = row_threads}, sum, y, stats,
-                Halves{residual}, Halves{x}, Halves{bias}, 0, Halves{bias}, Halves{bias}, s.width, 1e-5f, 0, Dropout{}, place);
+                Halves{residual}, Halves{x}, Halves{bias}, 0, Halves{bias}, Halves{bias}, s.width, 1e-5f, 0, Dropout{}, place,
+                one_document);
   const int blocks = std::min(most_row_blocks, s.rows());
   auto* const partials = a.raw<float>(std::int64_t{3} * blocks * s.width);
   report.kernel("rows_backward_bf16", {8.0 * static_cast<double>(n)},
@@ -196,11 +198,12 @@ void attention(Report& report) {
   // Half of the scores are masked; two products forward, seven back.
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
   const auto run = [&](const std::string& kind, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward) {
-    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, shape, Dropout{});
+    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, one_document, shape,
+                  Dropout{});
     report.kernel(kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
-                  Floats{lse}, shape, Dropout{});
+                  Floats{lse}, one_document, shape, Dropout{});
     report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient},
-                  Floats{lse}, shape, Dropout{});
+                  Floats{lse}, one_document, shape, Dropout{});
   };
   run("attention", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)));
   if (target().device.facts().major >= 8)
@@ -255,13 +258,13 @@ class CudnnAttention {
       target().kernel(name, g.shared).launch(target().stream, g, arguments...);
     };
     return {[=](const AttentionBatch<Half>& b) {
-              launch("attention_forward_64_bf16", grid(true), b.output, b.log_sum_exp, b.qkv, b.qkv, shape, Dropout{});
+              launch("attention_forward_64_bf16", grid(true), b.output, b.log_sum_exp, b.qkv, b.qkv, one_document, shape, Dropout{});
             },
             [=](const AttentionBatch<Half>& b) {
               launch("attention_queries_64_bf16", grid(false), b.qkv_gradient, b.dots, b.qkv, Halves{b.output}, b.output_gradient,
-                     Floats{b.log_sum_exp}, shape, Dropout{});
+                     Floats{b.log_sum_exp}, one_document, shape, Dropout{});
               launch("attention_keys_64_bf16", grid(false), b.qkv_gradient, Floats{b.dots}, b.qkv, b.output_gradient, Floats{b.log_sum_exp},
-                     shape, Dropout{});
+                     one_document, shape, Dropout{});
             }};
   }
 
