@@ -88,7 +88,7 @@ TEST_F(Report, TellsTheLossesOfEachSource) {
   EXPECT_EQ(evaluations[1].at("sources").items()[1].get_string("source"), "code");
   EXPECT_EQ(evaluations[1].at("sources").items()[1].at("loss").as_double(), 1.25);
   const RunReport report{"run", {}, {}, {}, {}, journal::effective_evaluations(read_metrics(run_))};
-  tests::expect_contains(run_report_text(report, {}, 100), "validation web 3.5000 to 2.5000, code 1.2500");
+  tests::expect_contains(run_report_text(report, {}, 100), "validation  web 3.5000 to 2.5000, code 1.2500");
 }
 
 TEST_F(Report, TellsEveryStart) {
