@@ -189,3 +189,11 @@ inline void wait_for_copies() { hostgpu::wait_for_copies(0); }
 #define FLOTILLA_PASTE_(a, b) a##b
 #define FLOTILLA_PASTE(a, b) FLOTILLA_PASTE_(a, b)
 #define FLOTILLA_KERNEL(name) extern "C" __global__ void FLOTILLA_PASTE(name, FLOTILLA_SUFFIX)
+/// One of which so many blocks are to share a multiprocessor. Said before sm_80 only: there ptxas takes some registers more than fit, on
+/// later ones it keeps within them by itself, and spills if it is told to.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define FLOTILLA_SHARING_KERNEL(name, threads, blocks) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) FLOTILLA_PASTE(name, FLOTILLA_SUFFIX)
+#else
+#define FLOTILLA_SHARING_KERNEL(name, threads, blocks) FLOTILLA_KERNEL(name)
+#endif
