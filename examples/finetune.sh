@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fine-tunes a model on conversations and plain text, and takes the result to Hugging Face tools.
+# Fine-tunes a model on conversations and plain text, all of it and by LoRA, and takes the results to Hugging Face tools.
 #
-#   examples/finetune.sh            install what is missing, build in build/, pretrain, fine-tune (three to five minutes on two cores)
+#   examples/finetune.sh            install what is missing, build in build/, pretrain, fine-tune (four to seven minutes on two cores)
 #
 # The model is small and made here, so nothing is downloaded: it is pretrained on plain text and exported, and that directory stands for
 # one from a hub. Everything is in runs/finetune, made anew each time. Exit code 0, or that of the step that failed.
@@ -38,7 +38,7 @@ conversations() {
   done
 }
 
-# A job with both kinds of data: of conversations, what the assistant says counts in the loss; of text, everything.
+# A job with both kinds of data: of conversations, what the assistant says counts in the loss; of text, everything. Its run directory.
 tuning_job() {
   cat <<END
 [model]
@@ -69,34 +69,43 @@ evaluate-every = $((tuning_steps / 2))
 evaluate-sequences = 4
 
 [run]
-directory = "$work/tuned-run"
+directory = "$1"
 log-every = 50
 END
 }
 
-# Loads the directory in transformers, if this Python has it, and computes the loss of a text there.
-in_transformers() {
-  if ! python3 -c 'import torch, transformers' 2>/dev/null; then
-    echo ">>> this Python has no transformers (and torch): the exported model is not loaded in it"
-    return
-  fi
-  python3 - "$work/tuned-model" "$1" <<'END'
+# Whether this Python has some modules, and if not, a line that says so.
+python_has() {
+  python3 -c "import $1" 2>/dev/null && return
+  echo ">>> this Python lacks one of $1: what was exported is not loaded there"
+  return 1
+}
+
+# Loads the directory of a model in transformers, and with a third argument a LoRA adapter upon it in PEFT; computes the loss of a text there.
+in_python() {
+  python3 - "$@" <<'END'
 import sys
 import torch
 import transformers
 
 model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], torch_dtype=torch.float32)
+where = "transformers"
+if len(sys.argv) > 3:
+    import peft
+
+    model = peft.PeftModel.from_pretrained(model, sys.argv[3])
+    where = "PEFT"
 tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
 tokens = tokenizer(open(sys.argv[2], encoding="utf-8").read(), add_special_tokens=False, return_tensors="pt").input_ids[:, :256]
 with torch.no_grad():
-    print(f">>> in transformers: loss {model(tokens, labels=tokens).loss.item():.4f} of the first {tokens.shape[1]} tokens")
+    print(f">>> in {where}: loss {model(tokens, labels=tokens).loss.item():.4f} of the first {tokens.shape[1]} tokens")
 END
 }
 
 build_flotilla
 rm -rf "$work"
 mkdir -p "$work"
-text=$(plain_texts | head -1)
+read -r text < <(plain_texts)
 model_config >"$work/config.json"
 conversations >"$work/conversations.jsonl"
 
@@ -114,7 +123,7 @@ build/src/app/flotilla import hf "$work/base-model" -o "$work/weights.toml"
 
 echo
 echo ">>> fine-tuning on conversations and text, three ranks"
-tuning_job >"$work/tune.toml"
+tuning_job "$work/tuned-run" >"$work/tune.toml"
 (flotilla_on 3 train "$work/tune.toml")
 
 echo
@@ -133,4 +142,18 @@ echo
 echo ">>> the tuned model as a directory for Hugging Face tools"
 build/src/app/flotilla export hf "$work/tuned-run" -o "$work/tuned-model"
 ls "$work/tuned-model"
-in_transformers "$text"
+if python_has torch,transformers; then in_python "$work/tuned-model" "$text"; fi
+
+echo
+echo ">>> the same with LoRA: adapters alone are trained, two ranks"
+tuning_job "$work/lora-run" >"$work/lora.toml"
+(flotilla_on 2 train "$work/lora.toml" --lora.rank 8 --lora.alpha 16)
+build/src/app/flotilla evaluate "$work/lora-run" --data "$work/answers.bin"
+
+echo
+echo ">>> merged with the weights, and as an adapter beside them"
+build/src/app/flotilla export hf "$work/lora-run" -o "$work/lora-model"
+build/src/app/flotilla export hf "$work/lora-run" --adapter -o "$work/lora-adapter"
+ls "$work/lora-model" "$work/lora-adapter"
+if python_has torch,transformers; then in_python "$work/lora-model" "$text"; fi
+if python_has torch,transformers,peft; then in_python "$work/base-model" "$text" "$work/lora-adapter"; fi

@@ -23,9 +23,9 @@ LaunchVariables launched_with(std::map<std::string, std::string> values) {
   };
 }
 
-slurm::Allocation two_nodes() { return {"7", {{"7", "cpu", {"n1", "n2"}}}, 1, "n2", {}}; }
+slurm::SlurmAllocation two_nodes() { return {"7", {{"7", "cpu", {"n1", "n2"}}}, 1, "n2", {}}; }
 
-BenchResult result_of(bench::Report report) {
+BenchResult result_of(bench::BenchReport report) {
   BenchResult result{std::move(report), {}, "3 earlier reports"};
   result.verdicts = bench::judge(result.report, {});
   return result;

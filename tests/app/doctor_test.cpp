@@ -26,7 +26,7 @@ RankFacts rank(const std::string& host, std::vector<int> usable = {0, 1, 2, 3}) 
   return facts;
 }
 
-slurm::Allocation three_components() {
+slurm::SlurmAllocation three_components() {
   return {"7", {{"7", "a100", {"n1", "n2"}}, {"8", "v100", {"n3"}}, {"9", "cpu", {"n5"}}}, 0, "n1", {}};
 }
 

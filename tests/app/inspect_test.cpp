@@ -110,8 +110,8 @@ checkpoint::Description small_checkpoint() {
   d.manifest.plan = files::plan_to_json(small_plan());
   d.manifest.provenance = {{"host", "n1"}, {"oneDNN", "2.6.3"}};
   d.manifest.files = {{"state.h5", Bytes{1 << 20}, 1}};
-  d.tensors = {{checkpoint::Kind::parameters, "embedding.word", {256, 64}, Bytes{65536}, 4, {1, 3}},
-               {checkpoint::Kind::moment1, "embedding.word", {256, 64}, Bytes{65536}, 4, {}}};
+  d.tensors = {{checkpoint::StateKind::parameters, "embedding.word", {256, 64}, Bytes{65536}, 4, {1, 3}},
+               {checkpoint::StateKind::moment1, "embedding.word", {256, 64}, Bytes{65536}, 4, {}}};
   d.verified = true;
   return d;
 }
@@ -132,7 +132,7 @@ TEST(InspectCheckpoint, EqualBlocksTakeOneLineAndDefaultsNone) {
   auto d = small_checkpoint();
   d.manifest.provenance = {{"configuration", "[model]\nname = \"x\"  # command line\nconfig = \"\"  # default\n\n[data]\ntrain = []  # default\n"}};
   d.tensors.clear();
-  for (const auto kind : {checkpoint::Kind::parameters, checkpoint::Kind::moment1})
+  for (const auto kind : {checkpoint::StateKind::parameters, checkpoint::StateKind::moment1})
     for (int block = 0; block < 12; ++block) {
       d.tensors.push_back({kind, text("block.", block, ".norm1.bias"), {block == 11 ? 8 : 64}, Bytes{256}, 1, {}});
       d.tensors.push_back({kind, text("block.", block, ".norm1.weight"), {64}, Bytes{256}, 1, {}});

@@ -98,6 +98,19 @@ TEST(Job, ReadsAHuggingFaceConfig) {
   EXPECT_NE(message.find("none.json"), std::string::npos) << message;
 }
 
+/// Who trains is told what to do instead; a plan for the same job is another matter.
+TEST(Job, ExpertsAreForecastOnly) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("experts.json", R"({"model_type": "mixtral"})");
+  for (const auto& [option, value] : {std::pair<std::string, std::string>{"--model.config", file}, {"--model.name", "qwen3-30b-a3b"}}) {
+    const auto error = refused({option, value});
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    const std::string message = error.what();
+    EXPECT_NE(message.find(value + ": the model has a mixture of experts"), std::string::npos) << message;
+    EXPECT_NE(message.find("use 'flotilla plan' and 'flotilla simulate'"), std::string::npos) << message;
+  }
+}
+
 struct Case {
   Words arguments;
   std::string message;  ///< part of it

@@ -61,11 +61,12 @@ void write_long_run(const fs::path& run, int starts) {
     for (auto step = first + 1; step <= first + 120; ++step, time += 2) {
       const auto at = static_cast<double>(step);
       const double noise = std::sin(at * 12.9898) * 0.06, seconds = 2 + 0.1 * std::sin(at / 7) + (step % 97 == 0 ? 1.5 : 0);
-      writer.write(journal::StepRecord{.step = step, .loss = step == 300 ? std::nan("") : 2.1 + 7 / (1 + at / 90) + noise, .tokens_per_second = 65536 / seconds, .step_seconds = seconds, .share_of_peak = 0.41, .learning_rate = 3e-4, .gradient_norm = 1.2 + 3 / (1 + at / 50) + 5 * noise * noise, .time = time});
+      writer.write(journal::StepRecord{.step = step, .loss = step == 300 ? std::nan("") : 2.1 + 7 / (1 + at / 90) + noise, .tokens_per_second = 65536 / seconds, .step_seconds = seconds, .share_of_peak = 0.41, .learning_rate = 3e-4, .gradient_norm = 1.2 + 3 / (1 + at / 50) + 5 * noise * noise, .time = time, .sources = {{"web", 2.3 + 7 / (1 + at / 90) + noise, 48}, {"<code>", 1.3 + 8 / (1 + at / 60), 16}}});
       if (step % 100 == 0) writer.write(journal::EvaluationRecord{.step = step, .loss = 2.2 + 7 / (1 + at / 90), .sequences = 64, .seconds = 9, .time = time, .sources = {{"web", 2.4 + 7 / (1 + at / 90)}, {"<code>", 1.4 + 8 / (1 + at / 60)}}});
       if (step % 60 == 0) writer.write(journal::CheckpointRecord{.step = step, .bytes = 1 << 20, .seconds = 4, .time = time});
       if (step == first + 20) writer.write(journal::ForecastRecord{.step = step, .forecast_seconds = 1.9, .relative_error = 0.08, .measured_seconds = 2.0, .iterations = 18, .inside_error_bar = true, .time = time});
     }
+    if (number == 6) writer.write(journal::CorrectionRecord{.step = saved, .iterations = 18, .forecast_seconds = 1.9, .corrected_seconds = 2.02, .measured_seconds = 2, .file = "profile-corrected.json", .figures = {{hostile, "mlp_forward", 1, 4, 0.01, 0.0123, 1.2, 1.25, 0.08, false}, {"messages between hosts", "messages", 1, 1, 0.01, 0.02, 1.9, 2.2, 0.08, false}}, .time = time});
     saved = killed ? first + 60 : first + 120;
     if (number == 4) writer.write(journal::SlowRecord{.step = saved, .rank = 3, .host = hostile, .factor = 1.6, .cost_seconds = 0.4, .time = time});
     if (number == 2) writer.write(journal::PlanRecord{.step = saved - 40, .plan = "1 stage", .reason = "n3 is slow", .moved_bytes = 1 << 30, .pause_seconds = 3, .time = time});
@@ -111,8 +112,8 @@ TEST(Pages, OfALongRunWithHostileNames) {
   const TemporaryFolder run;
   write_long_run(run, 60);
   const auto page = report_page("long-run", run);
-  expect_parts(page, {"60 incarnations", "Loss by source", "&lt;code&gt;", "&lt;script&gt;alert", "killed without an exit status", "validation", "lost iterations", "iterations repeated", "SIGUSR2: saved at step 120",
-                      "1.60 times as long as expected", "plan changed after iteration", "No checkpoint says which plan the run has", "inside the error bar"});
+  expect_parts(page, {"60 incarnations", "Validation loss by source", "Training loss by source", "&lt;code&gt;", "&lt;script&gt;alert", "killed without an exit status", "validation", "lost iterations", "iterations repeated", "SIGUSR2: saved at step 120",
+                      "1.60 times as long as expected", "plan changed after iteration", "1.20 to 1.25", "messages between hosts", "by the corrected profile", "No checkpoint says which plan the run has", "inside the error bar"});
 }
 
 /// With a checkpoint the plan is drawn, and forecast again with the profile that it was made with.
@@ -147,7 +148,7 @@ TEST(Pages, OfARunThatNeverStepped) {
 }
 
 /// Links between nodes of four switches, by UCX and by the training's messages, in rounds and alone; one node's are slow.
-void add_links(bench::Report& report, std::size_t slow) {
+void add_links(bench::BenchReport& report, std::size_t slow) {
   std::vector<bench::NodePlace> places;
   for (std::size_t n = 0; n < report.nodes.size(); ++n) {
     auto& node = report.nodes[n];
@@ -169,14 +170,14 @@ void add_links(bench::Report& report, std::size_t slow) {
   report.links.push_back({report.nodes[0].host, report.nodes[1].host, "rc", true, {}, "no such transport"});
 }
 
-void add_collectives(bench::Report& report) {
+void add_collectives(bench::BenchReport& report) {
   for (const auto& [level, name, ranks, seconds] : {std::tuple{"node", "n0", 8, 1e-4}, {"node", "n1", 8, 2e-4}, {"switch", "leaf0", 16, 3e-4}, {"all", "nodes", 64, 9e-4}})
     report.collectives.push_back({level, name, ranks, {{Bytes{8}, Seconds{seconds / 10}}, {Bytes{1 << 20}, Seconds{seconds}}, {Bytes{16 << 20}, Seconds{10 * seconds}}}, ""});
   report.collectives.push_back({"switch", "leaf1", 16, {}, "rank 17 on n17 adds wrongly"});
 }
 
 /// The first node of each of two types has trained two models; two nodes have worked for hours, of which one became hot and slow.
-void add_load(bench::Report& report) {
+void add_load(bench::BenchReport& report) {
   const auto entry = [](const char* model, double measured, double forecast, double watts) {
     return bench::CardEntry{model, "bf16", 1024, 16, 8, "1 stage: [0,14) 8x tp1 mb2", 12, measured, forecast, watts, watts > 0 ? "processors and memory (RAPL)" : "this machine has no RAPL", watts > 0 ? 48.0 : 0,
                             watts > 0 ? "" : "no job of Slurm", Bytes{std::int64_t{300} << 30}, ""};

@@ -511,6 +511,53 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(job + pool + Words{"-o", "/nowhere/at/all"}, 69, "/nowhere/at/all");
 }
 
+/// Mixtral on two types: a plan whose every device holds its share of all experts, forecast as simulate does.
+TEST_F(Plan, ModelsWithExpertsHavePlansOnMixedPools) {
+  const Words job{"--model.name=mixtral-8x7b", "--training.global-batch=64", "--training.length=2048", "--training.precision=bf16"};
+  const Words pool{"--pool=H100-80=16/8", "--pool=A100-80=16/8"};
+  ASSERT_EQ(run(job + pool + Words{"--write-plan=" + path("plan.json")}), 0) << err_;
+  EXPECT_NE(out_.find("46.7 billion parameters, 12.9 billion active"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("H100-80"), std::string::npos) << out_;
+  const auto plan = files::read_plan(path("plan.json"));
+  EXPECT_EQ(plan.model, model::built_in("mixtral-8x7b"));
+  const Words simulation = Words{path("plan.json"), "--format=json"} + pool;
+  const auto forecast = files::Json::parse(simulated(simulation), "stdout");
+  EXPECT_GT(forecast.get_double("iteration_seconds"), 0);
+  // Of 64 sequences, 6 FLOPs an active parameter and token: no less than at the peak of all 32 devices.
+  EXPECT_GT(forecast.get_double("iteration_seconds"), 6 * 12.8e9 * 64 * 2048 / (16 * 989e12 + 16 * 312e12));
+  simulated(Words{path("plan.json"), "--runtime=flotilla"} + pool);
+  EXPECT_EQ(run(Words{"--model.name=mixtral-8x7b", "--training.global-batch=64", "--training.length=2048", "--training.precision=bf16",
+                      "--pool=A100-40=4"}),
+            76);
+}
+
+/// The same model where Megatron-Core shares experts among replicas, as many as divide both or as many as it is told.
+TEST_F(Plan, DescribedRuntimesShareExpertsAmongReplicas) {
+  auto plan = plan::even_plan(model::built_in("mixtral-8x7b"), 2048, 64, Precision::bf16, 8, 4, 1, 1);
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas) replica.devices.clear(), replica.device_type = "H100-80";
+  plan.shard_optimizer = true;
+  files::write_plan(folder_ / "plan.json", plan);
+  const auto bytes = [&](const Words& more) {
+    const Words all = Words{path("plan.json"), "--format=json", "--runtime=megatron-core", "--pool=H100-80=32/8"} + more;
+    return files::Json::parse(simulated(all), "stdout").get_double("peak_memory_bytes");
+  };
+  // 8 blocks a stage of 8 experts, weights and gradients of 6 bytes: a group of g replicas holds 1 / g of them, and shards the rest alike.
+  const double experts = 8.0 * 8 * 3 * 4096 * 14336 * 6;
+  EXPECT_NEAR(bytes({"--expert-parallel=2"}) - bytes({"--expert-parallel=8"}), experts * (1.0 / 2 - 1.0 / 8), 0.01 * experts);
+  EXPECT_EQ(bytes({}), bytes({"--expert-parallel=8"}));
+  const auto refused = [&](const Words& more, const char* what) {
+    const auto error = tests::error_of([&] { simulate(Words{path("plan.json"), "--pool=H100-80=32/8"} + more); });
+    EXPECT_NE(std::string{error.what()}.find(what), std::string::npos) << error.what();
+  };
+  refused({"--runtime=megatron-core", "--expert-parallel=3"}, "among 3 replicas; expected a divisor of the 8 experts");
+  refused({"--expert-parallel=2"}, "write --runtime megatron-core");
+  EXPECT_EQ(run({"--model.name=qwen3-30b-a3b", "--training.global-batch=64", "--training.length=2048", "--training.precision=bf16",
+                 "--pool=H100-80=32/8", "--runtime=megatron-core", "--expert-parallel=8"}),
+            0)
+      << err_;
+}
+
 TEST_F(Plan, AJobFileSaysTheSame) {
   const auto file = folder_.write("job.toml", R"([model]
 name = "opt-125m"

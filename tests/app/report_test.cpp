@@ -27,7 +27,7 @@ class Report : public ::testing::Test {
     stop(3, 12, ExitCode::done, "finished", 3060);
   }
 
-  void incarnation(int number, std::int64_t from, std::int64_t to, std::vector<DeviceGroup> devices, double time) {
+  void incarnation(int number, std::int64_t from, std::int64_t to, std::vector<InventoryEntry> devices, double time) {
     auto held = RunDirectory::open(run_, {.job = "77"});
     EXPECT_EQ(held.incarnation(), number);
     MetricsWriter writer{run_, number};
@@ -80,15 +80,28 @@ TEST_F(Report, TellsTheLossesOfEachSource) {
     writer.write(journal::EvaluationRecord{.step = 4, .loss = 3, .sources = {{"web", 3.5}}});
     writer.write(journal::EvaluationRecord{.step = 8, .loss = 9, .sources = {{"web", 9}, {"code", 9}}});
     writer.write(journal::EvaluationRecord{.step = 8, .loss = 2, .sources = {{"web", 2.5}, {"code", 1.25}}});  // once more, after a restart
+    writer.write(journal::EvaluationRecord{.step = 9, .loss = 2, .sources = {{"code", 1.125}, {"books", 1}}});
+    writer.write(StartRecord{.step = 12, .time = 4000});
+    writer.write(StepRecord{.step = 13, .loss = 4, .time = 4001, .sources = {{"web", 5, 32}, {"code", 3, 32}}});
+    writer.write(StepRecord{.step = 14, .loss = 4.5, .time = 4002, .sources = {{"web", 4.5, 64}}});
   }
   const auto evaluations = json().at("evaluations").items();
-  ASSERT_EQ(evaluations.size(), 2u);
+  ASSERT_EQ(evaluations.size(), 3u);
   EXPECT_EQ(evaluations[1].get_int64("step"), 8);
   EXPECT_EQ(evaluations[1].at("loss").as_double(), 2);
   EXPECT_EQ(evaluations[1].at("sources").items()[1].get_string("source"), "code");
   EXPECT_EQ(evaluations[1].at("sources").items()[1].at("loss").as_double(), 1.25);
-  const RunReport report{"run", {}, {}, {}, {}, journal::effective_evaluations(read_metrics(run_))};
-  tests::expect_contains(run_report_text(report, {}, 100), "validation  web 3.5000 to 2.5000, code 1.2500");
+  const auto training = json().at("sources").items();
+  ASSERT_EQ(training.size(), 2u);
+  EXPECT_EQ(training[0].get_string("source"), "web");
+  EXPECT_EQ(training[0].get_int64("last_step"), 14);
+  EXPECT_EQ(training[0].at("first_loss").as_double(), 5);
+  EXPECT_EQ(training[1].at("last_loss").as_double(), 3);
+  const auto metrics = read_metrics(run_);
+  const RunReport report{"run", {}, {}, {}, {}, journal::effective_evaluations(metrics), journal::sources_in(journal::effective_steps(metrics))};
+  const auto words = run_report_text(report, {}, 100);
+  tests::expect_contains(words, "validation  web 3.5000 to 2.5000, code 1.2500 to 1.1250, books 1.0000");
+  tests::expect_contains(words, "training    web 5.0000 to 4.5000, code 3.0000");
 }
 
 TEST_F(Report, TellsEveryStart) {
@@ -128,6 +141,27 @@ TEST_F(Report, TellsPlansThatChangedOnTheWay) {
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].get_string("plan"), "2 stages");
   EXPECT_EQ(changes[0].get_int64("moved_bytes"), 7);
+}
+
+TEST_F(Report, TellsWhichFiguresOfTheProfileWereWrong) {
+  EXPECT_FALSE(json().at("incarnations").items()[0].has("profile_corrections"));
+  MetricsWriter{run_, 3}.write(CorrectionRecord{.step = 10, .iterations = 18, .forecast_seconds = 1, .corrected_seconds = 1.25, .measured_seconds = 1.3,
+                                                .file = "profile-corrected.json",
+                                                .figures = {{"V100-16", "mlp_forward", 1, 4, 0.01, 0.013, 1.28, 1.33, 0.08, false}}, .time = 3020});
+  const auto found = json().at("incarnations").items()[2].at("profile_corrections").items();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].get_string("file"), "profile-corrected.json");
+  EXPECT_EQ(found[0].get_double("corrected_seconds"), 1.25);
+  const auto figures = found[0].at("figures").items();
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_EQ(figures[0].get_string("figure"), "mlp_forward");
+  EXPECT_NEAR(figures[0].get_double("factor"), 1.3, 1e-12);
+  const std::vector<std::string> words{run_.path().string()};
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report_run(words), 0);
+  const auto out = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("V100-16: operations take 1.30 times"), std::string::npos) << out;
+  EXPECT_NE(out.find("1.25 s by the corrected"), std::string::npos) << out;
 }
 
 TEST_F(Report, CountsWhatItCost) {

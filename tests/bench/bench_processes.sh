@@ -85,4 +85,37 @@ expect "a node that is gone" 1 "$code" "n1: the node is not in the newer report"
 run "$flotilla" bench --compare flipped.json flipped.json --quiet
 expect "nothing changed" 0 "$code"
 [ ! -s out ] || { echo "--quiet says:"; cat out; failed=1; }
+
+# So many nodes, of which rank 0's alone is there: the others' reports are made of a clean one. One has another bit in its answer; one was
+# heard of, and no more.
+pretend_nodes() { # FOLDER NODES SILENT FLIPPED
+  mkdir -p "$1/nodes"
+  python3 - clean.json "$@" <<'PYTHON'
+import copy, json, sys
+source, folder, nodes, silent, flipped = sys.argv[1:]
+node = json.load(open(source))["nodes"][0]
+node["others_share"] = 0.01
+for core in node["cores"]:
+    core["step_seconds"] = 0.005
+for n in range(1, int(nodes)):
+    report = copy.deepcopy(node)
+    report["host"] = f"n{n}"
+    if n == int(flipped):
+        name, digest = next(iter(report["answers"].items()))
+        report["answers"][name] = f"{int(digest, 16) ^ 1:016x}"
+    if n == int(silent):
+        report["done"], report["doing"] = False, "memory bandwidth"
+    json.dump({"format": "flotilla-bench-node", "version": 1, "node": report}, open(f"{folder}/nodes/n{n}.json", "w"))
+PYTHON
+}
+began=$SECONDS
+pretend_nodes flotilla-bench/7.4.0 64 9 5
+run as_node 0 64 4 --bench.silence 3s
+expect "64 nodes" 77 "$code" "n5: drain" "62 nodes" "n9: drain" "it was last heard of at: memory bandwidth" "64 nodes"
+echo "64 nodes: verdicts after $((SECONDS - began)) s, with one test of 1 s and 3 s of silence"
+pretend_nodes many 4097 0 4000
+began=$SECONDS
+run "$flotilla" bench many --quiet
+expect "4,096 nodes" 1 "$code" "n4000: drain" "4095 nodes"
+echo "4,096 nodes: judged in $((SECONDS - began)) s"
 exit "$failed"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iostream>
 #include <random>
 #include <set>
 
@@ -83,6 +84,8 @@ TEST(OddLinks, ANodeAtHalfItsRateIsFoundWithATenthOfThePairs) {
       EXPECT_EQ(found.nodes, std::vector<int>{odd}) << nodes;
       EXPECT_TRUE(found.pairs.empty());
       EXPECT_LE(network.pairs(), static_cast<std::size_t>(nodes) * static_cast<std::size_t>(nodes) / 10);
+      std::cout << nodes << " nodes, " << per_switch << " on a switch: " << network.pairs() << " pairs, "
+                << 100.0 * static_cast<double>(network.pairs()) / nodes / nodes << " % of all\n";
     }
 }
 

@@ -47,14 +47,14 @@ TEST(Soak, WindowsOfOthersWorkDoNotCount) {
   for (std::size_t w = 80; w < 90; ++w) soak.windows[w].others = 0.5, soak.windows[w].step = Seconds{9e-3};
   EXPECT_TRUE(said_of(soak).empty());
   for (std::size_t w = 80; w < 100; ++w) soak.windows[w].others = 0.5, soak.windows[w].step = Seconds{9e-3};
-  EXPECT_FALSE(drift_of(soak).has_value()) << "nothing is left to judge";
-  EXPECT_FALSE(drift_of(made_up_soak(20, 5e-3, 2)).has_value()) << "too short";
+  EXPECT_FALSE(drift_of(soak, SoakedDevice::hardware_threads).has_value()) << "nothing is left to judge";
+  EXPECT_FALSE(drift_of(made_up_soak(20, 5e-3, 2), SoakedDevice::hardware_threads).has_value()) << "too short";
 }
 
 TEST(Soak, WrongBitsErrorsAndHeatAreNamed) {
   auto soak = made_up_soak(50, 5e-3, 1);
   soak.wrong_steps = 3;
-  soak.wrong = {{Seconds{100}, 7, "0000000000000001", "0000000000000000"}};
+  soak.wrong = {{Seconds{100}, "hardware thread 7", "0000000000000001", "0000000000000000"}};
   soak.throttled = 12, soak.corrected = 5, soak.uncorrected = 1;
   const auto reasons = said_of(soak);
   ASSERT_EQ(reasons.size(), 4u);
@@ -66,6 +66,22 @@ TEST(Soak, WrongBitsErrorsAndHeatAreNamed) {
   EXPECT_EQ(reasons[3].check, "throttling");
   soak.wrong_steps = 0, soak.throttled.reset(), soak.corrected.reset(), soak.uncorrected = 0;
   EXPECT_TRUE(said_of(soak).empty()) << "what the kernel does not count is no fault";
+}
+
+TEST(Soak, GpusAreJudgedByTheirOwnStepsAndCounters) {
+  auto soak = made_up_soak(100, 5e-3, 1);
+  soak.gpus = 2, soak.gpu_throttled = 0, soak.gpu_corrected = 0, soak.gpu_uncorrected = 0;
+  for (std::size_t w = 0; w < soak.windows.size(); ++w) soak.windows[w].gpu_step = Seconds{w < 50 ? 0.25 : 0.28};
+  auto reasons = said_of(soak);
+  ASSERT_EQ(reasons.size(), 1u);
+  EXPECT_EQ(reasons[0].grade, Grade::drain);
+  EXPECT_EQ(reasons[0].what.find("a training step of a GPU took 12 % longer"), 0u) << reasons[0].what;
+  for (auto& window : soak.windows) window.gpu_step = Seconds{0.25};
+  soak.gpu_throttled = 7, soak.gpu_corrected = 1, soak.gpu_uncorrected = 2;
+  reasons = said_of(soak);
+  ASSERT_EQ(reasons.size(), 3u);
+  EXPECT_EQ(reasons[0].grade, Grade::drain);
+  EXPECT_EQ(reasons[0].what.find("2 GPU memory errors that could not be corrected"), 0u) << reasons[0].what;
 }
 
 TEST(Card, TakesANodeOfEveryType) {
@@ -89,13 +105,14 @@ TEST(Card, DerivesRatesFromWhatIsKnown) {
   EXPECT_NEAR(beyond_forecast(entry), -0.1, 1e-12);
   NodeReport node;
   add_card(node, {entry});
-  EXPECT_EQ(node.figures, (std::vector<Figure>{{"tokens_per_second:gpt2", 900}, {"tokens_per_joule:gpt2", 3}, {"memory_headroom:gpt2", 1 << 20}}));
+  EXPECT_EQ(node.figures, (std::vector<MeasuredFigure>{
+                              {"tokens_per_second:gpt2", 900}, {"tokens_per_joule:gpt2", 3}, {"memory_headroom:gpt2", 1 << 20}}));
   EXPECT_EQ(node.card, std::vector<CardEntry>{entry});
 }
 
 /// Figures of the card are held against earlier ones as all others are.
 TEST(Card, ASlowerOneIsNamed) {
-  std::vector<Report> history(3, made_up_report(1, 0));
+  std::vector<BenchReport> history(3, made_up_report(1, 0));
   CardEntry entry;
   entry.model = "gpt2", entry.tokens_per_second = 1000;
   for (auto& report : history) add_card(report.nodes[0], {entry});

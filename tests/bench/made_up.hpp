@@ -28,15 +28,15 @@ inline NodeReport made_up_node(const std::string& host, double noise, std::mt199
   return node;
 }
 
-inline Report made_up_report(int nodes, double noise = 0.01, unsigned seed = 1) {
+inline BenchReport made_up_report(int nodes, double noise = 0.01, unsigned seed = 1) {
   std::mt19937 random{seed};
-  Report report;
+  BenchReport report;
   report.measured_at = "2026-11-23T19:00:00Z";
   for (int n = 0; n < nodes; ++n) report.nodes.push_back(made_up_node("n" + std::to_string(n), noise, random));
   return report;
 }
 
-inline Figure& figure_of(NodeReport& node, const std::string& name) {
+inline MeasuredFigure& figure_of(NodeReport& node, const std::string& name) {
   for (auto& figure : node.figures)
     if (figure.name == name) return figure;
   throw std::out_of_range{name};

@@ -9,7 +9,7 @@ namespace {
 
 /// Links of all first pairs; `rate` of a link and of MPI's share of it.
 template <class Rate, class Share>
-Report report_with_links(int nodes, Rate rate, Share share) {
+BenchReport report_with_links(int nodes, Rate rate, Share share) {
   auto report = tests::made_up_report(nodes);
   std::vector<NodePlace> places;
   for (const auto& node : report.nodes) places.push_back({node.host, "", ""});
@@ -26,7 +26,7 @@ Report report_with_links(int nodes, Rate rate, Share share) {
 const auto even = [](int, int) { return 25e9; };
 const auto most = [](int, int) { return 0.9; };
 
-std::vector<std::string> not_well(const Report& report) {
+std::vector<std::string> not_well(const BenchReport& report) {
   std::vector<std::string> found;
   for (const auto& verdict : judge(report, {}))
     if (verdict.grade != Grade::ok) found.push_back(verdict.host + ": " + verdict.reasons.front().check);

@@ -11,7 +11,7 @@ Series latencies(double first, double last, std::vector<std::string> hosts = {"n
   return {"osu_latency", "7.5", quantity::latency, unit::seconds, std::move(hosts), "osu.txt", {{{8}, "", first}, {{32}, "", last}, {{2 << 20}, "", 1e-3}}, ""};
 }
 
-Report report_with_links() {
+BenchReport report_with_links() {
   auto report = tests::made_up_report(2);
   report.links = {{"n0", "n1", "", true, {{{8}, {1e-6}, {1e6}, {}, {}}}, ""},
                   {"n0", "n1", training_transport, false, {{{8}, {9e-6}, {9e6}, {}, {}}}, ""},
@@ -34,7 +34,7 @@ TEST(OwnPoint, IsTheTrainingsMessagesAloneBetweenTheSameHosts) {
 }
 
 TEST(CompareSeries, TheMedianOfThePointsOfBothCounts) {
-  Report before, after;
+  BenchReport before, after;
   before.imported = {latencies(1e-6, 1e-6)};
   after.imported = {latencies(5e-6, 1.01e-6)};
   auto changes = compare(before, after);
@@ -49,7 +49,7 @@ TEST(CompareSeries, TheMedianOfThePointsOfBothCounts) {
 }
 
 TEST(CompareSeries, MoreBytesASecondAreBetterAndOthersHostsAreOthers) {
-  Report before, after;
+  BenchReport before, after;
   before.imported = {latencies(1e9, 1e9)};
   before.imported[0].unit = unit::bytes_per_second;
   after = before;

@@ -12,6 +12,51 @@ using tests::figure_of;
 using tests::made_up_report;
 using tests::property_of;
 
+/// Each node with four GPUs, which are held against each other across and within nodes.
+BenchReport with_gpus(int nodes) {
+  auto report = made_up_report(nodes);
+  for (auto& node : report.nodes)
+    for (int gpu = 0; gpu < 4; ++gpu) {
+      const auto device = numbered_device("NVIDIA H100", gpu);
+      node.figures.push_back({"gpu_matmul_bf16:" + device, 600e12});
+      node.figures.push_back({"gpu_memory:" + device, 79e9});
+      node.answers.push_back({"bf16, cuBLASLt 13.1.0, " + device, "00000000000000aa"});
+    }
+  return report;
+}
+
+TEST(Gpus, OfOneNodeAreHeldAgainstEachOther) {
+  auto report = with_gpus(1);
+  EXPECT_TRUE(judge(report, {}).front().reasons.empty());
+  figure_of(report.nodes[0], "gpu_matmul_bf16:NVIDIA H100 #2").value *= 0.6;
+  report.nodes[0].answers.back().digest = "00000000000000ab";
+  const auto reasons = judge(report, {}).front().reasons;
+  ASSERT_EQ(reasons.size(), 2u);
+  EXPECT_EQ(reasons[0].what, "the training step (bf16, cuBLASLt 13.1.0, NVIDIA H100 #3) gives 00000000000000ab, where 3 GPUs of its type give 00000000000000aa");
+  EXPECT_EQ(reasons[1].grade, Grade::drain);
+  EXPECT_EQ(reasons[1].what.find("GPU matrix products, bf16 of NVIDIA H100 #2 360 TFLOP/s, 40 % worse than 600 TFLOP/s (median of 4 GPUs of its type"), 0u) << reasons[1].what;
+}
+
+TEST(Gpus, WithMemoryThatAnotherProgramHoldsAreNamed) {
+  auto report = with_gpus(3);
+  figure_of(report.nodes[1], "gpu_memory:NVIDIA H100 #0").value = 40e9;
+  const auto verdicts = judge(report, {});
+  EXPECT_EQ(verdicts[0].grade, Grade::ok);
+  EXPECT_EQ(verdicts[1].grade, Grade::drain);
+  EXPECT_EQ(verdicts[1].reasons.at(0).what.find("free GPU memory of NVIDIA H100 #0 "), 0u) << verdicts[1].reasons[0].what;
+}
+
+TEST(Gpus, LearnFromEarlierReportsWhateverTheirNumber) {
+  const std::vector<BenchReport> history{with_gpus(2)};
+  const auto baselines = learn(history);
+  const auto* baseline = find_baseline(baselines, history[0].nodes[0].type, "gpu_memory:NVIDIA H100 #7");
+  ASSERT_NE(baseline, nullptr);
+  EXPECT_EQ(baseline->samples, 8);
+  EXPECT_EQ(baseline->figure, "gpu_memory:NVIDIA H100");
+  EXPECT_EQ(without_device_number("step"), "step");
+  EXPECT_EQ(without_device_number("tokens_per_second:a #model"), "tokens_per_second:a #model");
+}
+
 struct Fault {
   std::string name;
   std::function<void(NodeReport&)> plant;
@@ -46,7 +91,7 @@ std::vector<Fault> faults() {
           {"clock on its own", [](NodeReport& n) { n.clock_synchronized = false; }, "clock", Grade::watch}};
 }
 
-void expect_found(const Report& report, const std::string& host, const Fault& fault) {
+void expect_found(const BenchReport& report, const std::string& host, const Fault& fault) {
   for (const auto& verdict : judge(report, {})) {
     if (verdict.host != host) {
       EXPECT_EQ(verdict.grade, Grade::ok) << fault.name << ": " << verdict.host << ": " << verdict.reasons.front().what;
@@ -111,7 +156,7 @@ TEST(Judge, ABusyNodeIsNotJudgedAndMakesNoBaseline) {
   EXPECT_EQ(verdict.reasons[0].check, "memory") << "no program makes a module disappear";
   EXPECT_EQ(verdict.reasons[1].what, "busy, its times are not judged: other programs took 25 % of its processors while it was tested");
   EXPECT_EQ(verdict.reasons[1].grade, Grade::watch);
-  const std::vector<Report> history{report};
+  const std::vector<BenchReport> history{report};
   for (const auto& baseline : learn(history).figures) EXPECT_EQ(baseline.samples, baseline.figure == "memory" ? 8 : 7) << baseline.figure;
   report.nodes[3].others = 0.05;
   EXPECT_EQ(judge(report, {})[3].grade, Grade::drain) << "a little of others explains nothing";
@@ -131,6 +176,17 @@ TEST(Judge, ADiskThatNoCompanyExplainsIsSlowOnABusyNode) {
   EXPECT_EQ(judge(report, {})[2].grade, Grade::drain);
 }
 
+TEST(Judge, RatesOfABusyNodesProcessorsAreHeldAgainstTheShareThatOthersLeft) {
+  auto report = made_up_report(6);
+  for (auto& node : report.nodes) node.others = 0.92;
+  figure_of(report.nodes[2], "matmul_fp32").value /= 11;  // as once measured on a sound node
+  EXPECT_EQ(judge(report, {})[2].reasons.size(), 1u) << "busy, no more";
+  for (auto& node : report.nodes) node.others = 0.25;
+  EXPECT_EQ(judge(report, {})[2].reasons.size(), 1u);
+  figure_of(report.nodes[2], "matmul_fp32").value /= 2;
+  EXPECT_EQ(judge(report, {})[2].reasons.front().check, "matmul_fp32");
+}
+
 TEST(Judge, ACoreThatNoCompanyExplainsIsSlowOnABusyNode) {
   auto report = made_up_report(4);
   for (auto& node : report.nodes) node.others = 0.5;
@@ -141,7 +197,7 @@ TEST(Judge, ACoreThatNoCompanyExplainsIsSlowOnABusyNode) {
 }
 
 TEST(Judge, OneNodeIsHeldAgainstItsHistory) {
-  std::vector<Report> history;
+  std::vector<BenchReport> history;
   for (unsigned seed = 0; seed < 10; ++seed) history.push_back(made_up_report(1, 0.01, seed));
   const auto learned = learn(history);
   auto today = made_up_report(1, 0.01, 77);
@@ -158,7 +214,7 @@ TEST(Judge, OneNodeIsHeldAgainstItsHistory) {
 }
 
 TEST(Judge, OtherSoftwareMayGiveOtherBits) {
-  const std::vector<Report> history{made_up_report(8)};
+  const std::vector<BenchReport> history{made_up_report(8)};
   auto today = made_up_report(8);
   for (auto& node : today.nodes) {
     property_of(node, property::software).value = "a newer oneDNN";
@@ -192,7 +248,7 @@ TEST(Tolerance, GrowsWithTheScatterOfTheBaseline) {
 }
 
 TEST(Learn, TakesMedianAndDeviation) {
-  std::vector<Report> history(3, made_up_report(1, 0));
+  std::vector<BenchReport> history(3, made_up_report(1, 0));
   for (int r = 0; r < 3; ++r) history[static_cast<std::size_t>(r)].nodes[0].figures = {{"step", 1.0 + r}};
   const auto learned = learn(history);
   ASSERT_EQ(learned.figures.size(), 1u);

@@ -2,7 +2,7 @@
 // with plain reads and writes of as many bytes, caches dropped before each.
 //
 //   mpirun -n 4 weights_benchmark [--blocks N] [--pipeline P] [--tensor T] [--pairs N] [--export] [--folder DIRECTORY]
-//   mpirun -n 2 weights_benchmark --quick      small, and fails where a rank's memory exceeds its share
+//   mpirun -n 4 weights_benchmark --quick      smaller, and fails where a rank's memory is more than 5 % above its share
 //
 // The model has the shapes of Llama-2-13B's layers, and as many blocks as the memory at hand can train. Its elements are bf16.
 #include <fcntl.h>
@@ -41,13 +41,14 @@ using checkpoint::Holding;
 
 constexpr Seconds deadline{3600};
 constexpr double mebibyte = 1 << 20;
-/// A rank may have the larger of these over its share, parameters and moments in fp32: pages of the files, and what finds them. Of a small
-/// model, the pages are more; a whole copy of the quick one in fp32 would be 161 MiB.
-constexpr double allowed_over_share = 0.05, files_mapped = 64 * mebibyte;
+/// What a rank may have over its share, parameters and moments in fp32: pages of the files, and what finds them. Of the quick model, this is
+/// 34 MiB; a whole copy of it in bf16 would be 454 MiB.
+constexpr double allowed_over_share = 0.05;
 
 struct Options {
   int blocks = 2, pipeline = 1, tensor = 4, pairs = 5;
   bool quick = false, exports = false;
+  bool judged = true;  ///< whether memory above the share is too much: of a small model, what finds the pages counts
   fs::path folder = ".";
 };
 
@@ -56,7 +57,7 @@ Options parsed(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
-    if (word == "--quick") o = {.blocks = 2, .pipeline = 2, .tensor = 1, .pairs = 1, .quick = true, .exports = true};
+    if (word == "--quick") o = {.blocks = 4, .pipeline = 1, .tensor = 4, .pairs = 1, .quick = true};
     else if (word == "--export") o.exports = true;
     else if (word == "--blocks") o.blocks = number();
     else if (word == "--pipeline") o.pipeline = number();
@@ -71,9 +72,9 @@ model::Config model_of(const Options& o) {
   auto c = model::built_in("llama-2-13b");
   c.blocks = o.blocks;
   if (!o.quick) return c;
-  c.hidden = c.embedding_width = 1024;
+  c.hidden = c.embedding_width = o.exports ? 1024 : 2048;
   c.heads = 16;
-  c.feed_forward = 2816;
+  c.feed_forward = o.exports ? 2816 : 5632;
   c.vocabulary = 8000;
   return c;
 }
@@ -245,7 +246,7 @@ class Benchmark {
       if (root()) std::printf("import: %.0f MB: plain %.2f s, ours %.2f s\n", static_cast<double>(bytes) / 1e6, raw, ours);
     }
     if (root()) std::printf("import: rate over that of plain reads: %s\n", ratios(all).c_str());
-    const bool within = over * share <= std::max(allowed_over_share * share, files_mapped);
+    const bool within = !options_.judged || over <= allowed_over_share;
     std::printf("rank %d: share %.0f MiB, peak %.1f %% above it%s\n", world_.rank().value, share / mebibyte, 100 * over, within ? "" : ": too much");
     save(holding);
     return within;
@@ -306,7 +307,11 @@ int run(int argc, char** argv) {
   const fs::path folder = mpi::broadcast_string(world.control(), own ? own->path().string() : "", 0, deadline);
   const bool within = Benchmark{world, options, folder}.run();
   mpi::barrier(world.control(), deadline);
-  return within || !options.quick ? 0 : 1;
+  if (!options.quick) return 0;
+  if (own) fs::create_directory(folder / "small");  // a checkpoint of the other would take longer than all of this
+  mpi::barrier(world.control(), deadline);
+  Benchmark{world, {.blocks = 2, .pipeline = 2, .tensor = 2, .pairs = 1, .quick = true, .exports = true, .judged = false}, folder / "small"}.run();
+  return within ? 0 : 1;
 }
 
 }  // namespace

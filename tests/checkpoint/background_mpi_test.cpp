@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -14,9 +15,9 @@ namespace {
 /// Holds a save in one of its phases until it is opened.
 class Gate {
  public:
-  explicit Gate(Phase phase) : phase_{phase} {}
-  std::function<void(Phase)> hook() {
-    return [this](Phase begun) {
+  explicit Gate(SavePhase phase) : phase_{phase} {}
+  std::function<void(SavePhase)> hook() {
+    return [this](SavePhase begun) {
       if (begun == phase_) open_.wait(false);
     };
   }
@@ -26,7 +27,7 @@ class Gate {
   }
 
  private:
-  const Phase phase_;
+  const SavePhase phase_;
   std::atomic<bool> open_{false};
 };
 
@@ -35,7 +36,7 @@ class Background : public Together {
   Background() : random_{static_cast<unsigned>(size())}, holding_{random_plan(random_, odd_model(), size()), world_.rank()} {}
 
   BackgroundSave make(StateMemory memory) const { return BackgroundSave{world_, holding_.state(), memory, test_deadline}; }
-  void begin(BackgroundSave& save, std::int64_t step, std::function<void(Phase)> on_phase = {}) const {
+  void begin(BackgroundSave& save, std::int64_t step, std::function<void(SavePhase)> on_phase = {}) const {
     Manifest manifest;
     manifest.step = step;
     manifest.training = "test";
@@ -54,10 +55,11 @@ class Background : public Together {
 TEST_F(Background, WritesTheStateOfItsBeginWhileTheRanksAgreeOnOtherThings) {
   auto save = make(StateMemory::changes);
   holding_.fill(1);
-  Gate gate{Phase::prepare};
+  Gate gate{SavePhase::prepare};
   begin(save, 7, gate.hook());
   EXPECT_TRUE(save.under_way());
   EXPECT_FALSE(save.over());
+  save.complete_copy();
   holding_.fill(2);
   gate.open();
   for (int i = 0; i < 30; ++i) comm::require_same(world_, "the number", std::to_string(i), test_deadline);
@@ -68,14 +70,18 @@ TEST_F(Background, WritesTheStateOfItsBeginWhileTheRanksAgreeOnOtherThings) {
   expect_holds(7, 1);
 }
 
-TEST_F(Background, SeveralThreadsCopyTheSame) {
-  for (const int threads : {1, 2, 5, 64}) {
-    BackgroundSave save{world_, holding_.state(), StateMemory::changes, test_deadline, threads};
-    holding_.fill(static_cast<std::uint64_t>(threads));
-    begin(save, threads);
+TEST_F(Background, TheCopyIsWholeWhoeverMakesIt) {
+  auto save = make(StateMemory::changes);
+  save.complete_copy();
+  for (std::uint64_t step = 1; step <= 40; ++step) {
+    holding_.fill(step);
+    begin(save, static_cast<std::int64_t>(step));
+    if (step % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds{20 * step});  // some of it is the other thread's
+    save.complete_copy();
     holding_.clear();
+    save.complete_copy();
     save.wait();
-    expect_holds(threads, static_cast<std::uint64_t>(threads));
+    expect_holds(static_cast<std::int64_t>(step), step);
   }
 }
 
@@ -123,8 +129,8 @@ TEST_F(Background, AFailureIsEveryRanksAndTheNextSaveWorks) {
   const int writers = mpi::all_gather(world_.control(), writes ? world_.rank().value : -1, test_deadline).back();
   const int victim = writers < 0 ? 0 : writers;
   holding_.fill(2);
-  begin(save, 2, [&](Phase phase) {
-    if (phase == Phase::write && world_.rank().value == victim) limit(1);
+  begin(save, 2, [&](SavePhase phase) {
+    if (phase == SavePhase::write && world_.rank().value == victim) limit(1);
   });
   const auto message = refusal(ErrorKind::unavailable, [&] { save.wait(); });
   expect_names(message, "cannot be written");

@@ -30,11 +30,12 @@ TEST_F(Commit, KeepsTheLastFew) {
 }
 
 TEST_F(Commit, PhasesComeInOrder) {
-  std::vector<Phase> phases;
+  std::vector<SavePhase> phases;
   SaveOptions options;
-  options.on_phase = [&](Phase phase) { phases.push_back(phase); };
+  options.on_phase = [&](SavePhase phase) { phases.push_back(phase); };
   const auto report = save(holding_, 1, options);
-  EXPECT_EQ(phases, (std::vector{Phase::prepare, Phase::reserve, Phase::write, Phase::flush, Phase::verify, Phase::commit, Phase::prune}));
+  EXPECT_EQ(phases, (std::vector{SavePhase::prepare, SavePhase::reserve, SavePhase::write, SavePhase::flush, SavePhase::verify,
+                                 SavePhase::commit, SavePhase::prune}));
   EXPECT_EQ(report.directory, step_directory(run_, 1));
   EXPECT_EQ(report.size.count, static_cast<std::int64_t>(fs::file_size(report.directory / "state.h5")));
 }

@@ -186,8 +186,8 @@ TEST_F(Damage, OtherElementTypesAreNamed) {
     auto file = store::File::create(state());
     for (auto kind : kinds)
       for (const auto& tensor : tensors) {
-        file.create_dataset(dataset_name(kind, tensor.name), tensor.shape, store::Element::uint32);
-        file.create_dataset(checksum_name(kind, tensor.name), {1}, store::Element::uint32).write_all(std::vector<std::uint32_t>{0});
+        file.create_dataset(dataset_name(kind, tensor.name), tensor.shape, store::Datatype::uint32);
+        file.create_dataset(checksum_name(kind, tensor.name), {1}, store::Datatype::uint32).write_all(std::vector<std::uint32_t>{0});
       }
     file.write_attribute("step", 2);
     file.close();

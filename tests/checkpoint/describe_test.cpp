@@ -60,7 +60,7 @@ TEST_F(Described, TellsTensorsAndThatTheyAreWhole) {
   EXPECT_EQ(description.damaged_segments(), 0);
   for (const auto& tensor : tensors_) {
     const auto found =
-        std::ranges::find_if(description.tensors, [&](const auto& t) { return t.kind == Kind::moment2 && t.name == tensor.name; });
+        std::ranges::find_if(description.tensors, [&](const auto& t) { return t.kind == StateKind::moment2 && t.name == tensor.name; });
     ASSERT_NE(found, description.tensors.end()) << tensor.name;
     EXPECT_EQ(found->shape, tensor.shape);
     EXPECT_EQ(found->size.count, tensor.elements() * 4);
@@ -81,7 +81,7 @@ TEST_F(Described, FindsTheDamagedSegment) {
   for (const auto& tensor : description.tensors)
     if (!tensor.damaged.empty()) {
       EXPECT_EQ(tensor.name, "block.1.feed_forward.up.weight");
-      EXPECT_EQ(tensor.kind, Kind::moment1);
+      EXPECT_EQ(tensor.kind, StateKind::moment1);
     }
 }
 
@@ -153,7 +153,7 @@ TEST_F(Described, SwappedTensorsAreFound) {
       if (tensors_[a].shape == tensors_[b].shape) first = a, second = b;
   ASSERT_NE(first, second) << "two tensors of one shape";
   auto swapped = checksums_of(tensors_, index_, owned_remainders(holding_.state(), index_));
-  std::ranges::swap_ranges(index_.part(swapped, Kind::parameters, first), index_.part(swapped, Kind::parameters, second));
+  std::ranges::swap_ranges(index_.part(swapped, StateKind::parameters, first), index_.part(swapped, StateKind::parameters, second));
   const auto vouched = manifest_.files.front().checksum;
   manifest_.files = {create_state_file(path(), tensors_, index_, swapped, 5).facts};
   manifest_.files.front().checksum = vouched;

@@ -16,9 +16,9 @@ class FailedWrite : public Together {
   }
 
   /// The last rank cannot write beyond 64 KiB from the phase on.
-  SaveOptions failing_from(Phase phase) const {
+  SaveOptions failing_from(SavePhase phase) const {
     SaveOptions options;
-    options.on_phase = [this, phase](Phase begun) {
+    options.on_phase = [this, phase](SavePhase begun) {
       if (begun == phase && world_.rank().value == size() - 1) limit(1 << 16);
     };
     return options;
@@ -35,7 +35,7 @@ class FailedWrite : public Together {
 TEST_F(FailedWrite, IsToldLeavesNothingAndTheNextSaveWorks) {
   holding_.fill(1);
   save(holding_, 1);
-  const auto message = refusal(ErrorKind::unavailable, [&] { save(holding_, 2, failing_from(Phase::write)); });
+  const auto message = refusal(ErrorKind::unavailable, [&] { save(holding_, 2, failing_from(SavePhase::write)); });
   expect_names(message, "cannot be written");
   EXPECT_EQ(steps(), std::vector<std::int64_t>{1});
   EXPECT_FALSE(std::filesystem::exists(step_directory(run_, 2)));

@@ -57,7 +57,7 @@ inline model::Config wide_model() {
 }
 
 /// The bits that belong at (kind, tensor, global index) in generation `seed`; any finite number below two.
-inline float content(std::uint64_t seed, Kind kind, int tensor, std::int64_t index) {
+inline float content(std::uint64_t seed, StateKind kind, int tensor, std::int64_t index) {
   const Philox random{seed, static_cast<std::uint64_t>(tensor) * kinds.size() + static_cast<std::uint64_t>(kind)};
   constexpr std::uint32_t below_two = 0xbfffffff;  // a save looks for weights that have exploded
   return std::bit_cast<float>(random(static_cast<std::uint64_t>(index))[0] & below_two);

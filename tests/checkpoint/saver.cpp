@@ -23,7 +23,7 @@ constexpr Seconds deadline{120};
 struct Kill {
   int rank;
   std::int64_t step;
-  Phase phase;
+  SavePhase phase;
   std::chrono::microseconds delay;
 };
 
@@ -45,7 +45,7 @@ void save(const comm::World& world, const std::filesystem::path& run, Holding& h
   Manifest manifest;
   manifest.step = step;
   SaveOptions options{.keep = 2, .deadline = deadline, .on_phase = {}};
-  options.on_phase = [&](Phase phase) {
+  options.on_phase = [&](SavePhase phase) {
     if (world.rank().value == kill.rank && step == kill.step && phase == kill.phase) kill_later(kill.delay);
   };
   checkpoint::save(world, run, holding.state(), manifest, options);
@@ -63,7 +63,7 @@ int run(char** arguments) {
     step = load_newest_good(world, directory, holding.state(), {deadline}).manifest.step;
     FLOTILLA_REQUIRE(holding.wrong(static_cast<std::uint64_t>(step)) == 0, ErrorKind::internal, "step ", step, " was loaded wrong");
   }
-  const Kill kill{std::atoi(arguments[2]), step + std::atoi(arguments[3]), static_cast<Phase>(std::atoi(arguments[4])),
+  const Kill kill{std::atoi(arguments[2]), step + std::atoi(arguments[3]), static_cast<SavePhase>(std::atoi(arguments[4])),
                   std::chrono::microseconds{std::atoi(arguments[5])}};
   for (;;) save(world, directory, holding, ++step, kill);
 }

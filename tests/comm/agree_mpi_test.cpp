@@ -30,11 +30,11 @@ class AgreeTest : public WorldTest {
       return {true, false, error.kind(), error.what()};
     }
   }
-  Thrown agreement(const Outcome& mine, Seconds deadline = patience) {
+  Thrown agreement(const PhaseOutcome& mine, Seconds deadline = patience) {
     return thrown_by([&] { agree(world, mine, deadline); });
   }
   /// One that `silent` (not rank 0) comes to when the others have given it up. Rank 0 gives up soon, but not before all others are there.
-  Thrown agreement_without(int silent, const Outcome& mine = {}) {
+  Thrown agreement_without(int silent, const PhaseOutcome& mine = {}) {
     if (me == silent) meet();
     await_words_of_all_but(world, silent);
     const Thrown thrown = agreement(mine, me == 0 ? impatience : patience);
@@ -55,7 +55,7 @@ TEST_F(AgreeTest, AllWellManyTimes) {
 
 TEST_F(AgreeTest, OneFailureIsEverybodysAndNamed) {
   for (int failing = 0; failing < size; ++failing) {
-    const auto thrown = agreement(me == failing ? Outcome{false, ErrorKind::bad_input, "job.toml:3: no such model"} : Outcome{});
+    const auto thrown = agreement(me == failing ? PhaseOutcome{false, ErrorKind::bad_input, "job.toml:3: no such model"} : PhaseOutcome{});
     expect_same_everywhere(thrown);
     EXPECT_TRUE(thrown.agreed);
     EXPECT_EQ(thrown.kind, ErrorKind::bad_input);
@@ -74,7 +74,7 @@ TEST_F(AgreeTest, SameFailureEverywhereIsSaidOnce) {
 
 TEST_F(AgreeTest, WorstKindWinsAndTheOthersAreNamed) {
   if (size < 3) return;  // takes three different outcomes
-  Outcome mine;
+  PhaseOutcome mine;
   if (me == 0) mine = {false, ErrorKind::communication, "rank 2 did not answer"};
   if (me == 1) mine = {false, ErrorKind::unavailable, "disk full"};
   if (me == 2) mine = {false, ErrorKind::communication, "peer lost"};
@@ -96,7 +96,7 @@ TEST_F(AgreeTest, LongMessagesAreCutNotLost) {
   const auto thrown = agreement({false, ErrorKind::internal, "begins " + std::string(100'000, 'x')});
   expect_same_everywhere(thrown);
   EXPECT_EQ(thrown.message.rfind("begins xxx", 0), 0u) << thrown.message;
-  const auto other = agreement(me == 0 ? Outcome{false, ErrorKind::internal, std::string(100'000, 'y')} : Outcome{});
+  const auto other = agreement(me == 0 ? PhaseOutcome{false, ErrorKind::internal, std::string(100'000, 'y')} : PhaseOutcome{});
   expect_same_everywhere(other);
 }
 
@@ -112,7 +112,7 @@ TEST_F(AgreeTest, SilentRankIsNamedAndLearnsOfItLater) {
 
 TEST_F(AgreeTest, FailureAndSilenceTogetherAreBothNamed) {
   if (size < 3) return;  // takes a failing, a silent and rank 0
-  const auto thrown = agreement_without(2, me == 1 ? Outcome{false, ErrorKind::unavailable, "disk full"} : Outcome{});
+  const auto thrown = agreement_without(2, me == 1 ? PhaseOutcome{false, ErrorKind::unavailable, "disk full"} : PhaseOutcome{});
   expect_same_everywhere(thrown);
   EXPECT_EQ(thrown.kind, ErrorKind::unavailable);
   EXPECT_TRUE(contains(thrown.message, world.name(Rank{1}) + ": disk full")) << thrown.message;

@@ -28,11 +28,11 @@ class OnDevice {
   OrderedSum sum() const { return make_ordered_sum(device_, std::as_bytes(std::span{image_})); }
 
  protected:
-  virtual std::unique_ptr<Group> view(std::size_t group) = 0;
+  virtual std::unique_ptr<ProcessGroup> view(std::size_t group) = 0;
   std::vector<bool> all() const { return std::vector<bool>(over_mpi_.size(), true); }
 
   const World& world_;
-  const gpu::Device device_ = gpu::Device::open(0);
+  const gpu::DeviceContext device_ = gpu::DeviceContext::open(0);
   const Groups over_mpi_;
 
  private:
@@ -51,7 +51,7 @@ class DeviceGroupsFixture : public OnDevice {
   const DeviceGroups& formed() const { return formed_; }
 
  private:
-  std::unique_ptr<Group> view(std::size_t group) override {
+  std::unique_ptr<ProcessGroup> view(std::size_t group) override {
     return formed_[group] ? make_host_view(world_, *formed_[group], device_) : nullptr;
   }
   const DeviceGroups formed_;
@@ -65,7 +65,9 @@ class DeviceMemoryGroupsFixture : public OnDevice {
   const Groups& formed() const { return formed_; }
 
  private:
-  std::unique_ptr<Group> view(std::size_t group) override { return formed_[group] ? make_host_view(*formed_[group], device_) : nullptr; }
+  std::unique_ptr<ProcessGroup> view(std::size_t group) override {
+    return formed_[group] ? make_host_view(*formed_[group], device_) : nullptr;
+  }
   const Groups formed_;
 };
 

@@ -81,7 +81,7 @@ TEST_F(DeviceGroupsTest, AWrongIdentityIsEverybodysAtOnce) {
 
 /// One rank computes on a CPU.
 TEST_F(DeviceGroupsTest, GroupsWithACpuRankStayWithMpi) {
-  const auto device = gpu::Device::open(0);
+  const auto device = gpu::DeviceContext::open(0);
   const auto over_mpi = connect(world, three_groups());
   ::testing::internal::CaptureStderr();
   const auto formed = form_device_groups(

@@ -1,5 +1,5 @@
 // Collectives of overlapping groups, to the last bit, from one polling loop.
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -38,7 +38,7 @@ float from_bf16(std::uint16_t x) { return std::bit_cast<float>(std::uint32_t{x} 
 /// One all-reduce with its buffers: filled, started, checked.
 class Case {
  public:
-  Case(Group& group, ElementType type, std::int64_t capacity) : group_{group}, type_{type}, width_{element_size(type).count} {
+  Case(ProcessGroup& group, ElementType type, std::int64_t capacity) : group_{group}, type_{type}, width_{element_size(type).count} {
     const Bytes size{capacity * width_};
     const Bytes staging = all_reduce_staging(size, type, group.size());
     data_.resize(static_cast<std::size_t>(size.count));
@@ -59,7 +59,7 @@ class Case {
     ASSERT_TRUE(std::all_of(staging_.end() - 8, staging_.end(), [](std::byte b) { return b == guard; })) << "staging overrun";
   }
 
-  std::unique_ptr<Operation> operation;
+  std::unique_ptr<PersistentOperation> operation;
 
  private:
   static constexpr std::byte guard{0xa5};
@@ -90,7 +90,7 @@ class Case {
            (group_.size() == 1 ? to_bf16(static_cast<float>(value(group_.members()[0].value, i, seed_))) : to_bf16(sum));
   }
 
-  Group& group_;
+  ProcessGroup& group_;
   ElementType type_;
   std::int64_t width_;
   std::int64_t elements_ = 0;
@@ -98,14 +98,14 @@ class Case {
   std::vector<std::byte> data_, staging_;
 };
 
-void finish(const std::vector<Operation*>& operations) {
+void finish(const std::vector<PersistentOperation*>& operations) {
   const Seconds end = now() + patience;
   for (mpi::Backoff backoff;; backoff.pause()) {
     bool all = true;
-    for (Operation* operation : operations) all = operation->progress() && all;
+    for (PersistentOperation* operation : operations) all = operation->progress() && all;
     if (all) return;
     if (now() < end) continue;
-    for (Operation* operation : operations) ASSERT_TRUE(operation->progress()) << "hangs: " << operation->describe();
+    for (PersistentOperation* operation : operations) ASSERT_TRUE(operation->progress()) << "hangs: " << operation->describe();
   }
 }
 
@@ -153,7 +153,7 @@ TEST_F(GroupTest, SumsHaveTheBitsOfTheMemberOrder) {
     if (on_devices && type == ElementType::fp64) continue;
     for (const std::int64_t elements : {0, 1, 2, 3, 7, 64, 1000, 4099}) {
       std::vector<std::unique_ptr<Case>> cases;
-      std::vector<Operation*> operations;
+      std::vector<PersistentOperation*> operations;
       for (const auto& group : groups) {
         if (!group) continue;
         cases.push_back(std::make_unique<Case>(*group, type, elements));
@@ -177,7 +177,7 @@ TEST_F(GroupTest, LargeSumsInFlightTogetherInAnyOrderOfStarts) {
     std::vector<std::size_t> order(cases.size());
     std::iota(order.begin(), order.end(), 0u);
     std::shuffle(order.begin(), order.end(), engine);
-    std::vector<Operation*> operations;
+    std::vector<PersistentOperation*> operations;
     for (const std::size_t i : order) {
       cases[i]->start(largest - 1000 * round, round);
       operations.push_back(cases[i]->operation.get());
@@ -192,7 +192,7 @@ TEST_F(GroupTest, RestartedManyTimesWithChangingSizes) {
   const Groups groups = connect({everybody()});
   Case one{*groups[0], ElementType::fp32, 5000};
   Case other{*groups[0], ElementType::bf16, 5000};
-  const std::vector<Operation*> operations{one.operation.get(), other.operation.get()};
+  const std::vector<PersistentOperation*> operations{one.operation.get(), other.operation.get()};
   ASSERT_GT(allocations(), 0) << "nothing is counted";
   for (int step = 0; step < 200; ++step) {
     const long before = allocations();
@@ -262,7 +262,7 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
   auto group = everybody();
   std::mt19937 engine{5};
   std::shuffle(group.members.begin(), group.members.end(), engine);
-  program::Placement placement;
+  program::RankLocations placement;
   for (int r = 0; r < size; ++r) {
     placement.node.push_back(r * 2 / 5);
     placement.zone.push_back(r * 2 / 5 / 2);
@@ -282,7 +282,7 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
       const auto back = groups[0]->make_all_gather_shards(data, {4}, bytes);
       for (int round = 0; round < 2; ++round) {
         fill_known(groups[0]->value(), groups[0]->index(), values);
-        const std::vector<Operation*> one{sum.get()}, other{there.get()};
+        const std::vector<PersistentOperation*> one{sum.get()}, other{there.get()};
         const long before = allocations();
         sum->start(bytes);
         finish(one);

@@ -6,7 +6,7 @@
 #include "allocations.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/comm/operation.hpp"
+#include "flotilla/comm/persistent_operation.hpp"
 #include "flotilla/mpi/backoff.hpp"
 #include "world_fixture.hpp"
 
@@ -21,7 +21,7 @@ Bytestring pattern(std::size_t size, int seed) {
   return data;
 }
 
-void finish(const std::vector<std::unique_ptr<Operation>>& operations) {
+void finish(const std::vector<std::unique_ptr<PersistentOperation>>& operations) {
   const Seconds end = now() + patience;
   for (mpi::Backoff backoff;; backoff.pause()) {
     bool all = true;
@@ -41,7 +41,7 @@ TEST_F(MessagesTest, AHollowMessageEndsAndLeavesTheBufferAsItWas) {
   constexpr std::size_t capacity = 200'000;
   const Bytestring out(capacity, std::byte{1}), before(capacity, std::byte{0xee});
   auto in = before;
-  std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<std::unique_ptr<PersistentOperation>> operations;
   operations.push_back(make_receive(world, previous, 4, in.data(), {capacity}));
   operations.push_back(make_send(world, next, 4, out.data(), {capacity}));
   for (const bool drained : {true, false, true}) {
@@ -60,7 +60,7 @@ TEST_F(MessagesTest, RestartedWithChangingSizes) {
   constexpr std::size_t capacity = 3'000'000;
   Bytestring out(capacity);
   Bytestring in(capacity);
-  std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<std::unique_ptr<PersistentOperation>> operations;
   operations.push_back(make_receive(world, previous, 4, in.data(), {capacity}));
   operations.push_back(make_send(world, next, 4, out.data(), {capacity}));
   EXPECT_TRUE(operations[0]->progress()) << "never started";
@@ -86,7 +86,7 @@ TEST_F(MessagesTest, AllToAllInFlightAtOnceOnSeveralChannels) {
   constexpr int channels = 3;
   std::vector<Bytestring> out;
   std::vector<Bytestring> in(static_cast<std::size_t>(size * channels), Bytestring(bytes));
-  std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<std::unique_ptr<PersistentOperation>> operations;
   for (int peer = 0; peer < size; ++peer)
     for (int channel = 0; channel < channels; ++channel) out.push_back(pattern(bytes, (me * size + peer) * channels + channel));
   for (int peer = 0; peer < size; ++peer)
@@ -110,7 +110,7 @@ TEST_F(MessagesTest, CopiesOfABufferOnOneChannelArriveInTheOrderStarted) {
   constexpr std::size_t bytes = 70'000;
   std::vector<Bytestring> out;
   std::vector<Bytestring> in(copies, Bytestring(bytes));
-  std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<std::unique_ptr<PersistentOperation>> operations;
   for (std::size_t copy = 0; copy < copies; ++copy) {
     out.push_back(pattern(bytes, static_cast<int>(copy)));
     operations.push_back(make_send(world, next, 0, out[copy].data(), {bytes}));
@@ -125,7 +125,7 @@ TEST_F(MessagesTest, AnotherSizeThanExpectedIsOurBug) {
   if (size == 1) return;  // Open MPI treats messages to oneself differently
   Bytestring out(100);
   Bytestring in(100);
-  std::vector<std::unique_ptr<Operation>> operations;
+  std::vector<std::unique_ptr<PersistentOperation>> operations;
   operations.push_back(make_receive(world, previous, 1, in.data(), {100}));
   const auto send = make_send(world, next, 1, out.data(), {100});
   operations[0]->start({100});

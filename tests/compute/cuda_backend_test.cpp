@@ -32,18 +32,19 @@ std::vector<float> numbers(std::size_t n, std::uint64_t seed) {
 class CudaBackend : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string why = why_no_kernels(gpu::Device::open(0).facts(), gpu::presence().driver_version);
+    const std::string why = why_no_kernels(gpu::DeviceContext::open(0).facts(), gpu::presence().driver_version);
     if (!why.empty()) GTEST_SKIP() << why;
   }
 };
 
 /// A backend and arrays in its memory.
 struct Machine {
-  explicit Machine(Precision precision) : device{gpu::Device::open(0)}, backend{make_cuda_backend(setup(precision), device, kernel_image(device.facts()))} {}
+  explicit Machine(Precision precision)
+      : device{gpu::DeviceContext::open(0)}, backend{make_cuda_backend(setup(precision), device, kernel_image(device.facts()))} {}
 
   template <class T>
   T* upload(const std::vector<T>& values) {
-    arenas.push_back(device.make_arena(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
+    arenas.push_back(device.make_buffer(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
     backend->stream()->copy_to_device(arenas.back().data(), std::as_bytes(std::span{values}));
     backend->stream()->wait(limit);
     return reinterpret_cast<T*>(arenas.back().data().address);
@@ -57,9 +58,9 @@ struct Machine {
     return values;
   }
 
-  gpu::Device device;
+  gpu::DeviceContext device;
   std::unique_ptr<Backend> backend;
-  std::vector<gpu::Arena> arenas;
+  std::vector<gpu::DeviceBuffer> arenas;
 };
 
 /// fp32 on both, with the same operations in another order of a fused multiply-add or two.
@@ -145,12 +146,12 @@ TEST_F(CudaBackend, SaysWhatRunsUnderneath) {
 }
 
 TEST_F(CudaBackend, RefusesWhatItCannotDo) {
-  const auto device = gpu::Device::open(0);
+  const auto device = gpu::DeviceContext::open(0);
   EXPECT_THROW(make_cuda_backend(setup(Precision::fp32), device, {}), Error);  // a build without kernels
   compute::Setup large = setup(Precision::fp32);
   large.model.heads = 1;
-  large.model.hidden = 256;
-  EXPECT_THROW(make_cuda_backend(large, device, kernel_image(device.facts())), Error);  // heads of 256
+  large.model.hidden = 512;
+  EXPECT_THROW(make_cuda_backend(large, device, kernel_image(device.facts())), Error);  // heads of 512
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace pointwise = ours::pointwise;
 
 using flotilla::tests::SameCall;
 
-#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);
+#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::CudnnFunctions::name), decltype(&::name)>::value, #name);
 FLOTILLA_CUDNN_FUNCTIONS(FLOTILLA_SAME)
 
 static_assert(ours::success == CUDNN_STATUS_SUCCESS && ours::bad_parameter == CUDNN_STATUS_BAD_PARAM &&

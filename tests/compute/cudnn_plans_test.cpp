@@ -25,7 +25,7 @@ constexpr KnownDevice h100{"NVIDIA H100 80GB HBM3", 900, 132, 232448, 2048, 32, 
 constexpr KnownDevice b200{"NVIDIA B200", 1000, 148, 232448, 2048, 32, 1965000, 3996000, 132644864, 191414927360};
 
 /// As cuDNN writes a device's properties.
-Target target(const KnownDevice& d) {
+GraphTarget target(const KnownDevice& d) {
   return {nullptr,
           text(R"({"deviceName": ")", d.name, R"(", "deviceVer": )", d.capability, R"(, "multiProcessorCount": )", d.multiprocessors,
                R"(, "maxSharedMemoryPerBlockOptin": )", d.shared, R"(, "maxThreadsPerSM": )", d.threads_of_multiprocessor,
@@ -67,7 +67,8 @@ std::vector<AttentionProblem> catalogue() {
   std::vector<AttentionProblem> problems;
   for (const auto& name : model::built_in_names()) {
     const auto model = model::built_in(name);
-    if (model.alibi || model.head_size() > largest_head) continue;  // ours alone; no GPU trains it
+    if (model::forecast_only(model)) continue;
+    if (model.alibi || model.score_cap > 0 || model.head_size() > middle_head) continue;  // ours alone; not every device has plans
     std::set<int> windows{model.windows.begin(), model.windows.end()};
     if (windows.empty()) windows.insert(0);
     for (const int window : windows) {

@@ -18,19 +18,19 @@ std::map<model::Operation, std::int64_t> counts;
 
 /// FLOTILLA_TEST_ATTENTION=cudnn: by cuDNN, where it may be.
 Setup on_device(Setup setup) {
-  setup.device.kind = DeviceKind::gpu;
+  setup.device.kind = cluster::DeviceKind::gpu;
   const char* attention = std::getenv("FLOTILLA_TEST_ATTENTION");
-  if (attention && std::string{attention} == "cudnn") setup.device.attention = Attention::cudnn;
+  if (attention && std::string{attention} == "cudnn") setup.device.attention = AttentionKernel::cudnn;
   return setup;
 }
 
 class Mirror final : public Backend {
  public:
   Mirror(const Setup& setup, int sequences)
-      : device_{gpu::Device::open(0)},
+      : device_{gpu::DeviceContext::open(0)},
         backend_{make_cuda_backend(on_device(setup), device_, kernel_image(device_.facts()))},
         host_{make_cpu_backend(setup)},
-        scratch_{device_.make_arena(cuda_scratch(on_device(setup), sequences))} {
+        scratch_{device_.make_buffer(cuda_scratch(on_device(setup), sequences))} {
     backend_->set_scratch({scratch_.data().address, static_cast<std::size_t>(scratch_.size().count)});
     backend_->prepare(sequences);
   }
@@ -38,7 +38,7 @@ class Mirror final : public Backend {
   void run(const Task& task) override {
     const auto used = pool().used();
     if (memory_.size().count < static_cast<std::int64_t>(used.size()))
-      memory_ = device_.make_arena(Bytes{static_cast<std::int64_t>(used.size())});
+      memory_ = device_.make_buffer(Bytes{static_cast<std::int64_t>(used.size())});
     Task there = task;
     for (std::byte*& operand : there.operands)
       if (operand) operand = memory_.data().address + (operand - used.data());
@@ -64,9 +64,9 @@ class Mirror final : public Backend {
   std::string description() const override { return backend_->description(); }
 
  private:
-  gpu::Device device_;
+  gpu::DeviceContext device_;
   std::unique_ptr<Backend> backend_, host_;
-  gpu::Arena scratch_, memory_;
+  gpu::DeviceBuffer scratch_, memory_;
 };
 
 }  // namespace

@@ -141,7 +141,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Documents,
                                            Kind{"learned_projected", uneven_model(NormPlacement::post, Activation::relu, true)},
                                            Kind{"windows", uneven_gpt_neo()}, Kind{"rotary", uneven_llama(false)},
                                            Kind{"partly_rotary", uneven_gpt_neox()}, Kind{"slopes", uneven_bloom()},
-                                           Kind{"slopes_in_windows", bloom_in_windows()}),
+                                           Kind{"slopes_in_windows", bloom_in_windows()}, Kind{"caps", uneven_gemma2()},
+                                           Kind{"angles_of_windows", uneven_gemma3()}),
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
 class HalfDocuments : public ::testing::TestWithParam<Precision> {};

@@ -153,6 +153,13 @@ model::Config normed_heads() {
   return c;
 }
 
+/// Norms of both ends of kind layer, with biases of what they norm.
+model::Config layer_output_norms() {
+  model::Config c = uneven_model(NormPlacement::pre, Activation::gelu_tanh, false);
+  c.output_norms = c.scaled_embedding = true;
+  return c;
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                          ::testing::Values(Kind{"pre_gelu", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0},
                                            Kind{"pre_relu", uneven_model(NormPlacement::pre, Activation::relu, false), 0},
@@ -167,12 +174,16 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                                            Kind{"qwen3_dropout", uneven_qwen3(), 0.2}, Kind{"gpt_neox", uneven_gpt_neox(), 0},
                                            Kind{"gpt_neox_dropout", uneven_gpt_neox(), 0.2}, Kind{"bloom", uneven_bloom(), 0},
                                            Kind{"everything_new", everything_new(), 0.2}, Kind{"normed_heads", normed_heads(), 0},
-                                           Kind{"no_biases", no_biases(), 0},
+                                           Kind{"no_biases", no_biases(), 0}, Kind{"gemma2", uneven_gemma2(), 0},
+                                           Kind{"gemma2_dropout", uneven_gemma2(), 0.2}, Kind{"gemma3", uneven_gemma3(), 0},
+                                           Kind{"output_norms", layer_output_norms(), 0},
+                                           Kind{"output_norms_dropout", layer_output_norms(), 0.2},
                                            Kind{"adapters", adapted(uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 3, 1, 1), 0},
                                            Kind{"adapters_relu_dropout",
                                                 adapted(uneven_model(NormPlacement::post, Activation::relu, true), 2, 3, 1), 0.2},
                                            Kind{"adapters_llama", adapted(uneven_llama(false), 2, 3, 2), 0},
                                            Kind{"adapters_everything_new", adapted(everything_new(), 2, 3, 1), 0.2},
+                                           Kind{"adapters_gemma3", adapted(uneven_gemma3(), 2, 3, 2), 0.2},
                                            Kind{"adapters_bloom", adapted(uneven_bloom(), 3, 3, 1), 0}),
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
@@ -217,6 +228,8 @@ TEST(LongSequence, OfNewerFamilies) {
   expect_long_sequence(uneven_qwen3(), {"block.0.attention.qkv.weight", "block.0.attention.query_norm.weight"});
   expect_long_sequence(uneven_gpt_neox(), {"block.0.attention.qkv.weight", "embedding.word"});
   expect_long_sequence(uneven_bloom(), {"block.0.attention.qkv.weight", "embedding.norm.weight"});
+  expect_long_sequence(uneven_gemma2(), {"block.0.attention.qkv.weight", "block.0.attention.output_norm.weight"});
+  expect_long_sequence(uneven_gemma3(), {"block.0.attention.qkv.weight", "embedding.word"});
 }
 
 /// A document that begins in the second block of queries, behind one token alone: the third block leaves keys out.

@@ -97,6 +97,10 @@ TEST_P(Half, GptNeox) { expect_close_to_fp32(Case{.model = uneven_gpt_neox(), .t
 
 TEST_P(Half, Bloom) { expect_close_to_fp32(Case{.model = uneven_bloom(), .tensor_parallel = 3}, GetParam()); }
 
+TEST_P(Half, Gemma2) { expect_close_to_fp32(Case{.model = uneven_gemma2(), .tensor_parallel = 3}, GetParam()); }
+
+TEST_P(Half, Gemma3) { expect_close_to_fp32(Case{.model = uneven_gemma3(), .tensor_parallel = 3}, GetParam()); }
+
 /// Heads of 16: on GPUs their attention is on tensor cores, in more than one block.
 TEST_P(Half, HeadsForTensorCores) {
   for (const std::string name : {"gpt2-tiny", "llama-tiny", "bloom-tiny"}) {

@@ -520,6 +520,30 @@ model::Config uneven_bloom() {
   return c;
 }
 
+model::Config uneven_gemma2() {
+  model::Config c = uneven_llama(true);
+  c.family = "gemma2";
+  c.activation = model::Activation::geglu;
+  c.head_width = 10;
+  c.norm_offset = c.output_norms = c.scaled_embedding = true;
+  c.windows = {3, 0};
+  c.score_width = 7;
+  c.score_cap = 0.9;  // near enough to scores to bend them
+  c.logit_cap = 2;
+  return c;
+}
+
+model::Config uneven_gemma3() {
+  model::Config c = uneven_gemma2();
+  c.family = "gemma3_text";
+  c.score_cap = c.logit_cap = 0;
+  c.query_key_norms = true;
+  c.rotary.window_theta = 20;
+  c.rotary.factor = 3;
+  c.rotary.linear = true;
+  return c;
+}
+
 double norm(const std::vector<double>& v) {
   double sum = 0;
   for (double x : v) sum += x * x;

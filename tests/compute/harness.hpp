@@ -67,6 +67,12 @@ model::Config uneven_gpt_neox();
 /// Six heads with slopes (four and two more), the tokens' embedding normed.
 model::Config uneven_bloom();
 
+/// Norms of both ends of sub-layers, GeGLU, a window in every second block, scores and logits capped, the embedding scaled; six query heads
+/// on three heads of keys.
+model::Config uneven_gemma2();
+/// That with normed heads, without caps; blocks with a window turn by angles of their own, the others by stretched ones.
+model::Config uneven_gemma3();
+
 /// The model with LoRA adapters on every target, by parts of qkv and of the feed-forward's first matrix.
 model::Config adapted(model::Config, int rank, int qkv_parts, int up_parts);
 

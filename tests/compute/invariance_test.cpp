@@ -29,6 +29,8 @@ std::vector<Case> base_cases() {
           base_case(uneven_qwen3()),
           base_case(uneven_gpt_neox()),
           base_case(uneven_bloom()),
+          base_case(uneven_gemma2()),
+          base_case(uneven_gemma3()),
           base_case(adapted(uneven_model(NormPlacement::post, Activation::relu, false), 3, 1, 1)),
           base_case(adapted(uneven_llama(false), 2, 3, 2))};
 }

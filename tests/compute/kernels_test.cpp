@@ -95,28 +95,64 @@ TEST(Kernels, SoftmaxOfAWindow) {
   }
 }
 
-TEST(Kernels, SwigluIsAccurate) {
+/// Scores far beyond a cap, about it and next to zero.
+TEST(Kernels, CapsBendScoresAndTheirGradients) {
+  constexpr std::int64_t rows = 3, first = 70, pitch = 96, size = 4;
+  constexpr float scale = 0.5f, cap = 2;
+  for (const auto* set : runnable()) {
+    auto scores = random_floats(static_cast<std::size_t>(rows * pitch), 2, 30), gradients = random_floats(scores.size(), 3, 1);
+    scores[0] = 1e-4f;  // where tanh is hardly less
+    const auto before = scores, of_probabilities = gradients;
+    auto again = scores;
+    const auto output = random_floats(rows * size, 4, 1), output_gradient = random_floats(rows * size, 5, 1);
+    std::vector<float> log_sum_exp(rows);
+    AttentionBlock block{scores.data(), pitch, rows, first, 0, first + rows, 0, scale, 0, log_sum_exp.data(), {}, 0, 0, nullptr, cap};
+    set->softmax(block);
+    block.scores = again.data();
+    set->softmax_backward({block, gradients.data(), output.data(), output_gradient.data(), size, size});
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto capped = [&](std::int64_t k) { return cap * std::tanh(scale * static_cast<double>(before[static_cast<std::size_t>(r * pitch + k)]) / cap); };
+      double sum = 0, dot = 0;
+      for (std::int64_t k = 0; k <= first + r; ++k) sum += std::exp(capped(k));
+      for (std::int64_t c = 0; c < size; ++c) dot += static_cast<double>(output[static_cast<std::size_t>(r * size + c)]) * output_gradient[static_cast<std::size_t>(r * size + c)];
+      for (std::int64_t k = 0; k <= first + r; ++k) {
+        const auto at = static_cast<std::size_t>(r * pitch + k);
+        const double p = std::exp(capped(k)) / sum, bend = 1 - std::pow(capped(k) / cap, 2), difference = of_probabilities[at] - dot;
+        EXPECT_NEAR(scores[at], p, 5e-6 * p) << before[at];
+        EXPECT_NEAR(again[at], p, 5e-6 * p) << before[at];
+        // 1 - (y / cap)^2 of a y near the cap has the rounding of a number near 1.
+        EXPECT_NEAR(gradients[at], p * difference * scale * bend, p * scale * (std::abs(difference) + 1) * (1e-5 * bend + 2e-6)) << before[at];
+      }
+    }
+  }
+}
+
+TEST(Kernels, GatesAreAccurate) {
   const std::int64_t columns = 133, rows = 3;
   const auto saved = random_floats(static_cast<std::size_t>(2 * columns * rows), 21, 9);
-  for (const auto* set : runnable()) {
-    std::vector<float> y(static_cast<std::size_t>(columns * rows)), gradient = random_floats(saved.size(), 22, 1);
-    const auto of_y = gradient;
-    std::vector<float> sums(static_cast<std::size_t>(2 * columns));
-    set->swiglu({saved.data(), y.data(), columns}, {0, rows});
-    set->swiglu_backward({saved.data(), gradient.data(), sums.data(), columns}, {0, rows});
-    double summed = 0;
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t j = 0; j < columns; ++j) {
-        const auto gate_at = static_cast<std::size_t>(2 * r * columns + j), other_at = gate_at + static_cast<std::size_t>(columns);
-        const double v = saved[gate_at], other = saved[other_at], s = 1 / (1 + std::exp(-v)), g = of_y[gate_at];
-        EXPECT_NEAR(y[static_cast<std::size_t>(r * columns + j)], v * s * other, 1e-5 * std::abs(v * s * other) + 1e-7);
-        const double of_gate = g * other * (s + v * s * (1 - s)), of_other = g * v * s;
-        EXPECT_NEAR(gradient[gate_at], of_gate, 1e-5 * std::abs(g * other * s) + 1e-6);
-        EXPECT_NEAR(gradient[other_at], of_other, 1e-5 * std::abs(of_other) + 1e-7);
-        if (j == 0) summed += of_gate;
-      }
-    EXPECT_NEAR(sums[0], summed, 1e-5 * std::abs(summed) + 1e-5);
-  }
+  for (const auto* set : runnable())
+    for (const bool silu : {true, false}) {
+      std::vector<float> y(static_cast<std::size_t>(columns * rows)), gradient = random_floats(saved.size(), 22, 1);
+      const auto of_y = gradient;
+      std::vector<float> sums(static_cast<std::size_t>(2 * columns));
+      (silu ? set->swiglu : set->geglu)({saved.data(), y.data(), columns}, {0, rows});
+      (silu ? set->swiglu_backward : set->geglu_backward)({saved.data(), gradient.data(), sums.data(), columns}, {0, rows});
+      double summed = 0;
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t j = 0; j < columns; ++j) {
+          const auto gate_at = static_cast<std::size_t>(2 * r * columns + j), other_at = gate_at + static_cast<std::size_t>(columns);
+          const double v = saved[gate_at], other = saved[other_at], g = of_y[gate_at];
+          // Both gates are v times the sigmoid of something that rises with v.
+          const double cubic = 2 * std::sqrt(2 / M_PI), inner = silu ? v : cubic * (v + 0.044715 * v * v * v);
+          const double rise = silu ? 1 : cubic * (1 + 3 * 0.044715 * v * v), s = 1 / (1 + std::exp(-inner));
+          EXPECT_NEAR(y[static_cast<std::size_t>(r * columns + j)], v * s * other, 1e-5 * std::abs(v * s * other) + 1e-7);
+          const double of_gate = g * other * (s + v * s * (1 - s) * rise), of_other = g * v * s;
+          EXPECT_NEAR(gradient[gate_at], of_gate, 1e-5 * std::abs(g * other * s) * rise + 1e-6);
+          EXPECT_NEAR(gradient[other_at], of_other, 1e-5 * std::abs(of_other) + 1e-7);
+          if (j == 0) summed += of_gate;
+        }
+      EXPECT_NEAR(sums[0], summed, 1e-5 * std::abs(summed) + 1e-5);
+    }
 }
 
 /// A rotation keeps lengths, is undone by its inverse, and leaves what is between the heads alone.

@@ -44,6 +44,8 @@ TEST(Launches, OfABlockAreFew) {
     expect_launches({"qwen3-tiny", drops, 11, drops ? 19 : 18});
     expect_launches({"pythia-tiny", drops, 11, drops ? 25 : 26});
     expect_launches({"bloom-tiny", drops, 9, 21});
+    expect_launches({"gemma2-tiny", drops, 12, drops ? 22 : 20});
+    expect_launches({"gemma3-tiny", drops, 13, drops ? 24 : 22});
   }
 }
 

@@ -12,13 +12,13 @@ namespace {
 
 constexpr const char* fault_variable = "FLOTILLA_STANDIN_CUDNN";
 
-Setup setup(const std::string& model, Precision precision, Attention attention = Attention::cudnn) {
+Setup setup(const std::string& model, Precision precision, AttentionKernel attention = AttentionKernel::cudnn) {
   Setup s;
   s.model = model::built_in(model);
   s.model.dropout = s.model.attention_dropout = 0;
   s.length = 16;
   s.precision = precision;
-  s.device = {DeviceKind::gpu, 0, false, attention};
+  s.device = {cluster::DeviceKind::gpu, 0, false, attention};
   return s;
 }
 
@@ -30,10 +30,10 @@ struct Prepared {
 
 Prepared prepared(const Setup& s, int sequences, const char* fault = nullptr) {
   if (fault) setenv(fault_variable, fault, 1);
-  const auto device = gpu::Device::open(0);
+  const auto device = gpu::DeviceContext::open(0);
   ::testing::internal::CaptureStderr();
   const auto backend = make_cuda_backend(s, device, kernel_image(device.facts()));
-  const auto scratch = device.make_arena(cuda_scratch(s, sequences));
+  const auto scratch = device.make_buffer(cuda_scratch(s, sequences));
   backend->set_scratch({scratch.data().address, static_cast<std::size_t>(scratch.size().count)});
   backend->prepare(sequences);
   Prepared result{backend->description(), {}};
@@ -69,7 +69,8 @@ TEST(LibraryAttention, IsNotAskedWhereItCannotBe) {
   auto dropped = setup("gpt2-tiny", Precision::bf16), cached = dropped;
   dropped.model.attention_dropout = 0.1;
   cached.cache = 32;
-  for (const auto& s : {setup("gpt2-tiny", Precision::fp32), dropped, cached, setup("gpt2-tiny", Precision::bf16, Attention::flotilla)}) {
+  for (const auto& s :
+       {setup("gpt2-tiny", Precision::fp32), dropped, cached, setup("gpt2-tiny", Precision::bf16, AttentionKernel::flotilla)}) {
     const auto result = prepared(s, 1);
     EXPECT_FALSE(result.by_cudnn());
     EXPECT_EQ(result.log, "");
@@ -116,7 +117,7 @@ TEST(LibraryAttention, NoiseIsLeftWhereOrderIsLeftToChance) {
 }
 
 TEST(LibraryAttention, IsLeftWhereItIsSlowerAndNobodyAskedForIt) {
-  auto s = setup("gpt2-tiny", Precision::bf16, Attention::automatic);
+  auto s = setup("gpt2-tiny", Precision::bf16, AttentionKernel::automatic);
   s.device.deterministic = false;
   const auto automatic = prepared(s, 1, "slow");
   EXPECT_FALSE(automatic.by_cudnn());
@@ -126,7 +127,7 @@ TEST(LibraryAttention, IsLeftWhereItIsSlowerAndNobodyAskedForIt) {
 
 /// Another start may measure other times: they must not choose other bits.
 TEST(LibraryAttention, TimesDoNotDecideOverDeterministicBits) {
-  const auto automatic = prepared(setup("gpt2-tiny", Precision::bf16, Attention::automatic), 1, "slow");
+  const auto automatic = prepared(setup("gpt2-tiny", Precision::bf16, AttentionKernel::automatic), 1, "slow");
   EXPECT_TRUE(automatic.by_cudnn());
   EXPECT_NE(automatic.log.find(" where ours takes "), std::string::npos) << automatic.log;
   EXPECT_NE(automatic.log.find("--device.attention flotilla takes ours"), std::string::npos) << automatic.log;
@@ -135,12 +136,12 @@ TEST(LibraryAttention, TimesDoNotDecideOverDeterministicBits) {
 
 /// Of an option that asks for cuDNN, and of one that leaves the choice: the second takes no memory for it.
 TEST(LibraryAttention, RoomIsCountedWhereItIsAskedFor) {
-  auto s = setup("gpt2", Precision::bf16, Attention::flotilla);
+  auto s = setup("gpt2", Precision::bf16, AttentionKernel::flotilla);
   s.length = 1024;
   const Bytes without = cuda_scratch(s, 8);
-  s.device.attention = Attention::automatic;
+  s.device.attention = AttentionKernel::automatic;
   EXPECT_EQ(cuda_scratch(s, 8), without);
-  s.device.attention = Attention::cudnn;
+  s.device.attention = AttentionKernel::cudnn;
   const Bytes ordered = cuda_scratch(s, 8);
   s.device.deterministic = false;
   const Bytes by_chance = cuda_scratch(s, 8);

@@ -35,7 +35,8 @@ class Reference {
     for (int block = 0; block < case_.model.blocks; ++block) x = block_output(x, block, sequence);
     if (case_.model.final_norm) x = normalized(x, "head.norm");
     if (case_.model.projects()) x = linear(x, "head.project_out", "");
-    const Matrix logits = linear(x, case_.model.tied_head ? "embedding.word" : "head.word", "");
+    Matrix logits = linear(x, case_.model.tied_head ? "embedding.word" : "head.word", "");
+    for (double& logit : logits.values) logit = capped(logit, case_.model.logit_cap);
     double loss = 0;
     for (std::size_t i = 0; i < logits.rows; ++i) {
       if (tokens[i + 1] < 0) continue;
@@ -47,6 +48,8 @@ class Reference {
   }
 
  private:
+  static double capped(double x, double cap) { return cap > 0 ? cap * std::tanh(x / cap) : x; }
+
   const Vector& parameter(const std::string& name) const { return parameters_.at(name); }
 
   /// The name of a bias, or nothing where the model has none.
@@ -104,10 +107,12 @@ class Reference {
       for (std::size_t j = 0; j < x.columns && !rms; ++j) mean += x(i, j) / width;
       for (std::size_t j = 0; j < x.columns; ++j) variance += (x(i, j) - mean) * (x(i, j) - mean) / width;
       for (std::size_t j = 0; j < x.columns; ++j)
-        y(i, j) = (x(i, j) - mean) / std::sqrt(variance + case_.model.norm_epsilon) * weight[j] + bias[j];
+        y(i, j) = (x(i, j) - mean) / std::sqrt(variance + case_.model.norm_epsilon) * (offset() + weight[j]) + bias[j];
     }
     return y;
   }
+
+  double offset() const { return case_.model.norm_offset ? 1 : 0; }
 
   /// The factor of one element at a dropout site: 0 or 1 / (1 - p).
   double mask(Site site, int layer, std::uint64_t sequence, std::uint64_t head, std::size_t row, std::size_t column) const {
@@ -136,7 +141,7 @@ class Reference {
     const Vector& token_embedding = parameter("embedding.word");
     Matrix words{length, w};
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[input_of(tokens[i]) * w + j];
+      for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[input_of(tokens[i]) * w + j] * (case_.model.scaled_embedding ? std::sqrt(static_cast<double>(d_)) : 1);
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
     if (case_.model.embedding_norm) x = normalized(x, "embedding.norm");
     if (!case_.model.has_position_table()) return dropped(x, embedding_site, 0, sequence);
@@ -164,11 +169,13 @@ class Reference {
     return {group + head % queries * size, group + queries * size, group + (queries + 1) * size};
   }
 
-  /// Radians of a pair of columns at a position (Hugging Face's default and llama3 kinds).
-  double angle(std::size_t position, std::size_t pair) const {
+  /// Radians of a pair of columns at a position (Hugging Face's default, linear and llama3 kinds).
+  double angle(int block, std::size_t position, std::size_t pair) const {
     const auto& r = case_.model.rotary;
     const int columns = r.width > 0 ? r.width : case_.model.head_size();
-    double speed = 1 / std::pow(r.theta, 2.0 * static_cast<double>(pair) / columns);
+    const bool local = r.window_theta > 0 && case_.model.window(block) > 0;
+    double speed = 1 / std::pow(local ? r.window_theta : r.theta, 2.0 * static_cast<double>(pair) / columns);
+    if (local || r.linear) return static_cast<double>(position) * speed / (local ? 1 : r.factor);
     const double wave = 2 * M_PI / speed, longest = r.original_positions / r.low_frequency,
                  shortest = r.original_positions / r.high_frequency;
     if (r.factor != 1 && wave > longest) {
@@ -181,20 +188,20 @@ class Reference {
   }
 
   /// One head's vector of one token, normed by `norm` and turned by its position.
-  Vector turned(const Matrix& qkv, std::size_t i, std::size_t position, std::size_t first, const std::string& norm) const {
+  Vector turned(const Matrix& qkv, int block, std::size_t i, std::size_t position, std::size_t first, const std::string& norm) const {
     const auto size = static_cast<std::size_t>(case_.model.head_size());
     Vector v(size);
     for (std::size_t c = 0; c < size; ++c) v[c] = qkv(i, first + c);
     if (case_.model.query_key_norms) {
       double squares = 0;
       for (const double x : v) squares += x * x / static_cast<double>(size);
-      for (std::size_t c = 0; c < size; ++c) v[c] *= parameter(norm)[c] / std::sqrt(squares + case_.model.norm_epsilon);
+      for (std::size_t c = 0; c < size; ++c) v[c] *= (offset() + parameter(norm)[c]) / std::sqrt(squares + case_.model.norm_epsilon);
     }
     if (!case_.model.rotates()) return v;
     const std::size_t half = (case_.model.rotary.width > 0 ? static_cast<std::size_t>(case_.model.rotary.width) : size) / 2;
     Vector turned = v;
     for (std::size_t c = 0; c < half; ++c) {
-      const double a = angle(position, c);
+      const double a = angle(block, position, c);
       turned[c] = v[c] * std::cos(a) - v[c + half] * std::sin(a);
       turned[c + half] = v[c + half] * std::cos(a) + v[c] * std::sin(a);
     }
@@ -208,7 +215,7 @@ class Reference {
     for (std::size_t head = 0; head < static_cast<std::size_t>(case_.model.heads); ++head) {
       std::vector<Vector> keys;
       for (std::size_t i = 0; i < x.rows; ++i) {
-        keys.push_back(turned(qkv, i, i - document_start(sequence, i), place(head).key, name + ".key_norm.weight"));
+        keys.push_back(turned(qkv, block, i, i - document_start(sequence, i), place(head).key, name + ".key_norm.weight"));
         attend(qkv, keys, output, block, sequence, head, i);
       }
     }
@@ -219,13 +226,14 @@ class Reference {
               std::size_t i) const {
     const auto size = static_cast<std::size_t>(case_.model.head_size()), window = static_cast<std::size_t>(case_.model.window(block));
     const std::size_t start = document_start(sequence, i), first = std::max(start, window > 0 && i + 1 > window ? i + 1 - window : 0);
-    const Vector query = turned(qkv, i, i - start, place(head).query, text("block.", block, ".attention.query_norm.weight"));
+    const Vector query = turned(qkv, block, i, i - start, place(head).query, text("block.", block, ".attention.query_norm.weight"));
     Vector p(i + 1);
     double total = 0;
     for (std::size_t k = first; k <= i; ++k) {
       double score = 0;
       for (std::size_t c = 0; c < size; ++c) score += query[c] * keys[k][c];
-      if (case_.model.scaled_scores) score /= std::sqrt(static_cast<double>(size));
+      if (case_.model.scaled_scores) score /= std::sqrt(case_.model.score_width > 0 ? case_.model.score_width : static_cast<double>(size));
+      score = capped(score, case_.model.score_cap);
       if (case_.model.alibi) score -= slope(static_cast<int>(head)) * static_cast<double>(i - k);
       total += p[k] = std::exp(score);
     }
@@ -263,10 +271,12 @@ class Reference {
   Matrix block_output(const Matrix& x, int block, std::uint64_t sequence) const {
     const std::string norm1 = text("block.", block, ".norm1"), norm2 = text("block.", block, ".norm2");
     const bool pre = case_.model.norm == model::NormPlacement::pre;
-    const Matrix attended = attention(pre ? normalized(x, norm1) : x, block, sequence);
+    Matrix attended = attention(pre ? normalized(x, norm1) : x, block, sequence);
+    if (case_.model.output_norms) attended = normalized(attended, text("block.", block, ".attention.output_norm"));
     Matrix middle = sum(x, dropped(attended, attention_site, block + 1, sequence));
     if (!pre) middle = normalized(middle, norm1);
-    const Matrix fed = feed_forward(pre ? normalized(case_.model.parallel_residual ? x : middle, norm2) : middle, block);
+    Matrix fed = feed_forward(pre ? normalized(case_.model.parallel_residual ? x : middle, norm2) : middle, block);
+    if (case_.model.output_norms) fed = normalized(fed, text("block.", block, ".feed_forward.output_norm"));
     const Matrix end = sum(middle, dropped(fed, feed_forward_site, block + 1, sequence));
     return pre ? end : normalized(end, norm2);
   }

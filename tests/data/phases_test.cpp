@@ -33,7 +33,7 @@ class Phases : public ::testing::Test {
 std::vector<Location> drawn(const Sampler& sampler, std::int64_t steps) {
   std::vector<Location> all;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const auto phase = std::prev(std::ranges::upper_bound(sampler.phases(), step, {}, &Phase::first_step));
+    const auto phase = std::prev(std::ranges::upper_bound(sampler.phases(), step, {}, &SamplingPhase::first_step));
     for (int i = 0; i < phase->global_batch; ++i) all.push_back(sampler.locate(step, i));
   }
   return all;
@@ -52,6 +52,25 @@ TEST_F(Phases, ThatDifferInNothingAreOneRun) {
   const Sampler three{sources, options, {{0, cut, 4, {}}, {5, cut, 4, {2, 1}}, {11, cut, 4, {}}}};
   EXPECT_EQ(numbers_of(drawn(one, 20), 0), numbers_of(drawn(three, 20), 0)) << "a source goes on where it was";
   EXPECT_EQ(one.drawn(5), three.drawn(5));
+}
+
+/// The bound is of sequences, so a window of steps is the nearer to the weights the larger the batch: 0.1 % of 10,000 steps is held from any
+/// step, through a change of weights elsewhere, a source that ends, and data that grow.
+TEST_F(Phases, TenThousandStepsHaveTheWeights) {
+  constexpr std::int64_t window = 10000;
+  const std::vector<double> weights{0.55, 0.3, 0.1, 0.0499, 0.0001};
+  std::vector<Source> sources;
+  for (std::size_t i = 0; i < weights.size(); ++i) sources.push_back({.name = std::string(1, static_cast<char>('a' + i)), .corpus = corpus(40), .weight = weights[i]});
+  sources[0].growth = {{777, 1}};
+  sources[0].files_at_start = 1;
+  const Sampler sampler{sources, options, {{0, cut, 4, {1, 1, 1, 1, 1}}, {501, cut, 4, {}}, {20000, cut, 9, {}}}};
+  for (const std::int64_t first : {501, 502, 999, 5000, 10001}) {
+    std::vector<double> drawn(weights.size());
+    for (std::int64_t step = first; step < first + window; ++step)
+      for (int i = 0; i < (step < 20000 ? 4 : 9); ++i) drawn[static_cast<std::size_t>(sampler.locate(step, i).source)] += 1;
+    const double all = std::accumulate(drawn.begin(), drawn.end(), 0.0);
+    for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(drawn[i] / all, weights[i], 1e-3 * 0.1) << "source " << i << " from " << first;
+  }
 }
 
 TEST_F(Phases, OfAnotherBatchGoOnInTheSameOrder) {
@@ -98,7 +117,7 @@ TEST_F(Phases, GrowWithTheirSources) {
   auto files = corpus(12).sections();
   files.push_back(corpus(8).sections().front());
   Source source{.name = "a", .corpus = Corpus{files}, .growth = {{4, 2}}, .files_at_start = 1};
-  const std::vector<Phase> phases{{0, cut, 2, {}}, {3, cut, 4, {}}, {7, 2 * cut, 2, {}}};
+  const std::vector<SamplingPhase> phases{{0, cut, 2, {}}, {3, cut, 4, {}}, {7, 2 * cut, 2, {}}};
   const Sampler sampler{{source}, options, phases};
   const auto all = drawn(sampler, 7);
   const auto first = numbers_of(all, 0);  // 6 + 4 of the first file, then 2 that are left and 8 new ones

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "segments.hpp"
 #include "support/temporary_folder.hpp"
+#include "tcp_segments.hpp"
 
 #include "sampling.hpp"
 

@@ -1,5 +1,7 @@
 // The link between two hosts becomes slow in the middle of a run whose replicas sum over it: the group is named, with hosts and stage and
 // what it costs; with --replan auto the run changes to a plan that has less to send there.
+#include <optional>
+
 #include "faults/hosts.hpp"
 
 namespace flotilla::tests {
@@ -20,11 +22,24 @@ TEST(SlowLink, IsNamedAndThePlanLeavesIt) {
   const Hosts hosts{2};
   if (!hosts.there()) GTEST_SKIP() << hosts.why_not();
   const auto directory = folder() / "slow-link";
-  Process process{hosts.launcher() + Words{"train"} + options(directory, 2) +
-                      Words{"--plan=" + plan_file(2, 1, 1).string(), "--training.steps=1000000", "--run.log-every=1000", "--replan=auto",
-                            "--log-level=debug"},
-                  folder()};
-  ASSERT_TRUE(wait_until([&] { return windows_judged(process) >= 3 || !process.running(); }, patience)) << process.err();
+  std::optional<Process> running;
+  const auto start = [&] {
+    running.emplace(hosts.launcher() + Words{"train"} + options(directory, 2) +
+                        Words{"--plan=" + plan_file(2, 1, 1).string(), "--training.steps=1000000", "--run.log-every=1000", "--replan=auto",
+                              "--log-level=debug"},
+                    folder());
+    const auto settled = [&] { return windows_judged(*running) >= 3 && steps_logged(directory) > 40; };  // and its profile is corrected
+    ASSERT_TRUE(wait_until([&] { return settled() || !running->running(); }, patience)) << running->err();
+  };
+  // Where others take the cores, the first iterations may prove the profile wrong and change the plan. Then the run begins anew.
+  start();
+  for (int attempt = 1; attempt < 3 && !journal::read_metrics(directory).plans.empty(); ++attempt) {
+    ::kill(running->ranks().at(0), SIGTERM);
+    running->wait(patience);
+    fs::remove_all(directory);
+    start();
+  }
+  Process& process = *running;
   // Twenty times an iteration, so that it is most of one however much else the processors have to do; the window that it falls in is as
   // many iterations long as were two seconds before.
   if (!hosts.slow(0, 1, "100mbit")) GTEST_SKIP() << "no traffic control here";

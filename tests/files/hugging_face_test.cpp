@@ -146,10 +146,61 @@ TEST(HuggingFace, ModelsAreWrittenAsTheyAreRead) {
                            R"({"model_type": "gpt_neox"})", R"({"model_type": "gpt_neox", "rotary_pct": 1.0, "attention_bias": false,
                                "use_parallel_residual": false, "tie_word_embeddings": true, "hidden_act": "gelu_fast"})",
                            R"({"model_type": "gpt_neox", "hidden_size": 30, "num_attention_heads": 5, "rotary_pct": 0.4})",
-                           R"({"model_type": "bloom", "n_layer": 3, "seq_length": 77})"}) {
+                           R"({"model_type": "bloom", "n_layer": 3, "seq_length": 77})", R"({"model_type": "gemma2"})",
+                           R"({"model_type": "gemma2", "attn_logit_softcapping": null, "final_logit_softcapping": null,
+                               "sliding_window": null, "query_pre_attn_scalar": 224, "attention_bias": true})",
+                           R"({"model_type": "gemma3_text"})", R"({"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}})",
+                           R"({"model_type": "gemma3_text", "num_hidden_layers": 7, "sliding_window": 9, "tie_word_embeddings": false,
+                               "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "final_logit_softcapping": 20.0})"}) {
     const auto config = read(json, "model");
     EXPECT_EQ(read(hugging_face_config_to_json(config, Precision::fp32, ""), "model"), config) << json;
   }
+}
+
+TEST(HuggingFace, Gemma2HasCapsUnlessTheyAreNull) {
+  EXPECT_EQ(read(R"({"model_type": "gemma2"})", "gemma-2-2b"), model::built_in("gemma-2-2b"));
+  const auto gemma = read(R"({"model_type": "gemma2", "attn_logit_softcapping": null, "final_logit_softcapping": null,
+                              "query_pre_attn_scalar": 144, "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+                              "layer_types": ["full_attention", "sliding_attention"], "num_hidden_layers": 2})");
+  EXPECT_EQ(gemma.score_cap, 0);
+  EXPECT_EQ(gemma.logit_cap, 0);
+  EXPECT_EQ(gemma.score_width, 144);
+  EXPECT_EQ(gemma.rotary.theta, 5000);
+  EXPECT_EQ(gemma.windows, (std::vector<int>{0, 4096}));
+  EXPECT_FALSE(gemma.turns_by_window(1));
+}
+
+/// As published, and as transformers 5 writes it.
+TEST(HuggingFace, Gemma3TurnsWindowsByAnglesOfTheirOwn) {
+  EXPECT_EQ(read(R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "max_position_embeddings": 32768,
+                     "num_attention_heads": 4, "num_key_value_heads": 1, "rope_local_base_freq": 10000, "rope_scaling": null,
+                     "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6, "vocab_size": 262144})",
+                 "gemma-3-1b"),
+            model::built_in("gemma-3-1b"));
+  const auto gemma = read(R"({"model_type": "gemma3_text", "num_hidden_layers": 12, "rope_parameters": {
+                              "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 2e6},
+                              "sliding_attention": {"rope_type": "default", "rope_theta": 3e4}}})");
+  EXPECT_TRUE(gemma.rotary.linear);
+  EXPECT_EQ(gemma.rotary.factor, 8);
+  EXPECT_EQ(gemma.rotary.theta, 2e6);
+  EXPECT_EQ(gemma.rotary.window_theta, 3e4);
+  EXPECT_TRUE(gemma.turns_by_window(4));
+  EXPECT_FALSE(gemma.turns_by_window(5));
+  EXPECT_EQ(gemma.score_cap, 0);
+}
+
+TEST(HuggingFace, RefusesGemmaThatIsNotTheTextModel) {
+  const auto refused = [](const char* family, const char* more, const char* where, const char* what) {
+    expect_refused([&] { read(text(R"({"model_type": ")", family, R"(")", more, "}")); }, where, what);
+  };
+  refused("gemma3", R"(, "vision_config": {})", "/model_type", "without its part for images");
+  refused("gemma3_text", R"(, "use_bidirectional_attention": true)", "/use_bidirectional_attention", "expected false");
+  refused("gemma3_text", R"(, "attn_logit_softcapping": 50.0)", "/attn_logit_softcapping", "expected null");
+  refused("gemma3_text", R"(, "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}})", "/rope_parameters",
+          "rope_type default");
+  refused("gemma2", R"(, "hidden_activation": "relu")", "/hidden_activation", "gelu_pytorch_tanh");
+  refused("gemma2", R"(, "query_pre_attn_scalar": 0)", "/query_pre_attn_scalar", "above 0");
+  refused("gemma2", R"(, "attn_logit_softcapping": -1)", "score_cap", "above 0");
 }
 
 /// As transformers 5 writes them.
@@ -198,7 +249,8 @@ TEST(HuggingFace, ReadsWhatDiffers) {
 }
 
 TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
-  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox or bloom",
+  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox, bloom, gemma2, "
+          "gemma3_text, mixtral, qwen2_moe, qwen3_moe, olmoe or deepseek",
           "bert");
   refused(gpt2_json, "\"model_type\": \"gpt2\", ", "", "'model_type' is missing", "");
   refused(gpt2_json, "\"gelu_new\"", "\"quick_gelu\"", "/activation_function: expected gelu, gelu_new", "'quick_gelu'");
@@ -222,7 +274,7 @@ TEST(HuggingFace, RefusesWhatItDoesNotTrainOfGptNeoAndLlama) {
   refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"]]]", "/attention_types/0: ", "how often");
   refused(gpt_neo_json, "\"embed_dropout\": 0", "\"embed_dropout\": 0.1", "/embed_dropout: expected 0", "resid_dropout");
   refused(gpt_neo_json, "\"use_cache\": true", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
-  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"", "/rope_scaling/rope_type: expected default or llama3",
+  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"", "/rope_scaling/rope_type: expected default, linear or llama3",
           "'yarn'");
   refused(llama_32_1b_json, "\"head_dim\": 64", "\"head_dim\": 63", "even", "63");
   refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 1.5", "/rotary_pct: expected a part", "1.5");

@@ -122,6 +122,17 @@ TEST(ProfileFile, UplinksAreOptionalAndChecked) {
   refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"rate\": 1", "/uplinks/0: unknown key 'rate'", "zone, bandwidth_bytes_per_s");
 }
 
+TEST(ProfileFile, InterferenceIsOptionalAndChecked) {
+  cluster::Profile p = example();
+  EXPECT_EQ(profile_to_json(p).find("interference"), std::string::npos);
+  p.device_types.front().interference = {0.25, {0.002}};
+  const std::string json = profile_to_json(p);
+  EXPECT_EQ(profile_from_json(json, "p"), p);
+  const auto refuse = refusing(json);
+  refuse("\"compute_share\": 0.25", "\"compute_share\": 1.5", "/device_types/0/interference/compute_share: ", "at most");
+  refuse("\"message_delay_s\": 0.002", "\"message_delay_s\": -1", "/device_types/0/interference/message_delay_s: ", "at least");
+}
+
 TEST(ProfileFile, LinksBetweenGpusAreOptionalAndChecked) {
   cluster::Profile p = example();
   EXPECT_EQ(profile_to_json(p).find("device_links"), std::string::npos);

@@ -28,10 +28,13 @@ struct Settings {
   fs::path keep;        ///< where inputs that led to findings are copied; empty: nowhere
   bool places = false;  ///< whether a message has to name the damaged input, too
   fs::path cases;       ///< a folder of kept cases to repeat in place of new damage
+  fs::path make;        ///< where to write intact inputs, and nothing else
+  fs::path intact;      ///< where intact inputs were written before; empty: they are made anew, which takes as long as 1,000 executions
 };
 
 [[noreturn]] void usage() {
-  std::cerr << "usage: flotilla_fuzz [--kind NAME] [--executions N] [--seed N] [--seconds N] [--keep FOLDER] [--cases FOLDER] [--places]\nkinds:";
+  std::cerr << "usage: flotilla_fuzz [--kind NAME] [--executions N] [--seed N] [--seconds N] [--keep FOLDER] [--cases FOLDER] [--places]\n"
+               "       [--intact FOLDER], after flotilla_fuzz --make-intact FOLDER\nkinds:";
   for (const auto& kind : input_kinds()) std::cerr << ' ' << kind.name;
   std::cerr << '\n';
   std::exit(64);
@@ -40,7 +43,8 @@ struct Settings {
 Settings settings_from(int argc, char** argv) {
   static const option names[]{{"kind", 1, nullptr, 'k'},    {"executions", 1, nullptr, 'n'}, {"seed", 1, nullptr, 's'},
                               {"seconds", 1, nullptr, 't'}, {"keep", 1, nullptr, 'o'},       {"cases", 1, nullptr, 'c'},
-                              {"places", 0, nullptr, 'p'},  {nullptr, 0, nullptr, 0}};
+                              {"places", 0, nullptr, 'p'},  {"make-intact", 1, nullptr, 'm'},
+                              {"intact", 1, nullptr, 'i'},  {nullptr, 0, nullptr, 0}};
   Settings settings;
   for (int c; (c = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
     if (c == 'k') settings.kind = optarg;
@@ -50,10 +54,16 @@ Settings settings_from(int argc, char** argv) {
     else if (c == 'o') settings.keep = optarg;
     else if (c == 'c') settings.cases = optarg;
     else if (c == 'p') settings.places = true;
+    else if (c == 'm') settings.make = optarg;
+    else if (c == 'i') settings.intact = fs::absolute(optarg);
     else usage();
   }
   const bool known = settings.kind.empty() || std::ranges::find(input_kinds(), settings.kind, &InputKind::name) != input_kinds().end();
   if (!known || optind < argc || settings.executions < 1) usage();
+  if (!settings.intact.empty() && !fs::is_directory(settings.intact)) {
+    std::cerr << settings.intact.string() << ": no folder of intact inputs; flotilla_fuzz --make-intact FOLDER makes one\n";
+    std::exit(69);
+  }
   return settings;
 }
 
@@ -85,7 +95,9 @@ Invocation invocation_of(const fs::path& kept, const fs::path& here) {
 
 class Fuzzer {
  public:
-  explicit Fuzzer(Settings settings) : settings_{std::move(settings)} { write_intact_inputs(intact()); }
+  explicit Fuzzer(Settings settings) : settings_{std::move(settings)} {
+    if (settings_.intact.empty()) write_intact_inputs(intact());
+  }
 
   /// Repeats the kept cases below a folder. Returns the number of those with findings.
   int repeat(const fs::path& cases) {
@@ -107,7 +119,7 @@ class Fuzzer {
   }
 
  private:
-  fs::path intact() const { return folder_ / "intact"; }
+  fs::path intact() const { return settings_.intact.empty() ? folder_ / "intact" : settings_.intact; }
 
   /// One number for an execution, so that each can be repeated alone: its seed is the first of its run plus its index.
   bool run_one(const InputKind& kind, int index) {
@@ -165,6 +177,11 @@ class Fuzzer {
 
 int run(int argc, char** argv) {
   const auto settings = settings_from(argc, argv);
+  if (!settings.make.empty()) {
+    fs::remove_all(settings.make);
+    write_intact_inputs(settings.make);
+    return 0;
+  }
   Fuzzer fuzzer{settings};
   if (!settings.cases.empty()) return fuzzer.repeat(settings.cases) == 0 ? 0 : 1;
   int found = 0;

@@ -14,7 +14,7 @@ namespace ours = flotilla::gpu::driver;
 using flotilla::tests::SameCall;
 
 // cuda.h's macros give cuEventElapsedTime its second version, in our table, too: it has the same parameters.
-#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);
+#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::DriverFunctions::name), decltype(&::name)>::value, #name);
 FLOTILLA_DRIVER_FUNCTIONS(FLOTILLA_SAME)
 
 static_assert(ours::out_of_memory == CUDA_ERROR_OUT_OF_MEMORY && ours::stub_library == CUDA_ERROR_STUB_LIBRARY &&
@@ -23,14 +23,14 @@ static_assert(ours::out_of_memory == CUDA_ERROR_OUT_OF_MEMORY && ours::stub_libr
               ours::no_device == CUDA_ERROR_NO_DEVICE && ours::invalid_device == CUDA_ERROR_INVALID_DEVICE &&
               ours::invalid_context == CUDA_ERROR_INVALID_CONTEXT && ours::not_supported == CUDA_ERROR_NOT_SUPPORTED &&
               ours::capture_invalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && ours::not_initialized == CUDA_ERROR_NOT_INITIALIZED);
-static_assert(static_cast<int>(ours::Attribute::max_threads_per_block) == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
-              static_cast<int>(ours::Attribute::warp_size) == CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
-              static_cast<int>(ours::Attribute::multiprocessors) == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT &&
-              static_cast<int>(ours::Attribute::max_shared_per_multiprocessor) ==
+static_assert(static_cast<int>(ours::DeviceAttribute::max_threads_per_block) == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
+              static_cast<int>(ours::DeviceAttribute::warp_size) == CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
+              static_cast<int>(ours::DeviceAttribute::multiprocessors) == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT &&
+              static_cast<int>(ours::DeviceAttribute::max_shared_per_multiprocessor) ==
                   CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR &&
-              static_cast<int>(ours::Attribute::major) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
-              static_cast<int>(ours::Attribute::minor) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
-              static_cast<int>(ours::Attribute::max_shared_per_block_optin) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+              static_cast<int>(ours::DeviceAttribute::major) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+              static_cast<int>(ours::DeviceAttribute::minor) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
+              static_cast<int>(ours::DeviceAttribute::max_shared_per_block_optin) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(ours::kernel_max_dynamic_shared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
               ours::stream_non_blocking == CU_STREAM_NON_BLOCKING && ours::event_disable_timing == CU_EVENT_DISABLE_TIMING &&
               ours::host_alloc_portable == CU_MEMHOSTALLOC_PORTABLE && ours::capture_thread_local == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

@@ -37,12 +37,12 @@ struct Machine {
   static constexpr std::int64_t count = 1000, bytes = count * 4;
 
   explicit Machine(int ordinal = 0)
-      : device{Device::open(ordinal)},
+      : device{DeviceContext::open(ordinal)},
         image{image_of_kernels()},
         module{device, std::as_bytes(std::span{image})},
         kernel{module.kernel("add_f32")},
         stream{device.make_stream()},
-        arena{device.make_arena(Bytes{3 * bytes})} {}
+        arena{device.make_buffer(Bytes{3 * bytes})} {}
 
   float* array(int i) const { return reinterpret_cast<float*>((arena.data() + i * bytes).address); }
   void add() {
@@ -59,12 +59,12 @@ struct Machine {
     return values;
   }
 
-  Device device;
+  DeviceContext device;
   std::vector<char> image;
   Module module;
   Kernel kernel;
   Stream stream;
-  Arena arena;
+  DeviceBuffer arena;
 };
 
 TEST(NoDriver, IsNoGpuHereAndNoError) {
@@ -72,7 +72,7 @@ TEST(NoDriver, IsNoGpuHereAndNoError) {
   EXPECT_FALSE(p.any());
   EXPECT_TRUE(contains(p.why_none, "libcuda.so.1")) << p.why_none;
   EXPECT_TRUE(contains(driver_description(), "no GPU here")) << driver_description();
-  EXPECT_TRUE(contains(error_of([] { Device::open(0); }), "no GPU here"));
+  EXPECT_TRUE(contains(error_of([] { DeviceContext::open(0); }), "no GPU here"));
   EXPECT_FALSE(figures("0000:01:00.0"));
 }
 
@@ -97,7 +97,7 @@ TEST(OneDevice, TellsItsFacts) {
   EXPECT_EQ(p.devices[0].multiprocessors, 132);
   EXPECT_EQ(p.devices[0].shared_memory, Bytes{232448});
   EXPECT_EQ(driver_description(), "driver of CUDA 13.0 (580.65.06); 1 x NVIDIA H100 80GB HBM3");
-  EXPECT_TRUE(contains(error_of([] { Device::open(1); }), "there is no GPU 1"));
+  EXPECT_TRUE(contains(error_of([] { DeviceContext::open(1); }), "there is no GPU 1"));
 }
 
 TEST(Slice, IsNamedAsSuch) {
@@ -134,10 +134,10 @@ TEST(OneDevice, RunsKernelsBetweenCopies) {
 }
 
 TEST(OneDevice, GivesBackWhatItTook) {
-  const Device device = Device::open(0);
+  const DeviceContext device = DeviceContext::open(0);
   const Bytes before = device.free_memory();
   {
-    const Arena arena = device.make_arena(Bytes{1 << 20});
+    const DeviceBuffer arena = device.make_buffer(Bytes{1 << 20});
     EXPECT_EQ(before - device.free_memory(), Bytes{1 << 20});
   }
   EXPECT_EQ(device.free_memory(), before);
@@ -145,11 +145,11 @@ TEST(OneDevice, GivesBackWhatItTook) {
 
 TEST(OneDevice, ChildrenKeepTheDeviceAlive) {
   Stream stream;
-  Arena arena;
+  DeviceBuffer arena;
   {
-    const Device device = Device::open(0);
+    const DeviceContext device = DeviceContext::open(0);
     stream = device.make_stream();
-    arena = device.make_arena(Bytes{64});
+    arena = device.make_buffer(Bytes{64});
   }
   stream.fill(arena.data(), Bytes{64}, 1);
   std::vector<std::byte> bytes(64);
@@ -263,13 +263,13 @@ TEST(SeveralDevices, WorkBesideEachOther) {
 }
 
 TEST(OutOfMemory, SaysWhatIsFreeAndWhoToAsk) {
-  const Device device = Device::open(0);
-  const std::string told = error_of([&] { device.make_arena(Bytes{2 << 20}); });  // the device has 1 MiB
+  const DeviceContext device = DeviceContext::open(0);
+  const std::string told = error_of([&] { device.make_buffer(Bytes{2 << 20}); });  // the device has 1 MiB
   EXPECT_TRUE(contains(told, "2097152 bytes of the plan: 1048576 of")) << told;
   EXPECT_TRUE(contains(told, "nvidia-smi")) << told;
-  const Arena small = device.make_arena(Bytes{1024});
-  EXPECT_TRUE(contains(error_of([&] { device.make_arena(Bytes{1024}); }), "GPU 0"));  // the third, by the fault
-  EXPECT_EQ(error_of([&] { device.make_arena(Bytes{1024}); }), "");                   // such an error does not stay
+  const DeviceBuffer small = device.make_buffer(Bytes{1024});
+  EXPECT_TRUE(contains(error_of([&] { device.make_buffer(Bytes{1024}); }), "GPU 0"));  // the third, by the fault
+  EXPECT_EQ(error_of([&] { device.make_buffer(Bytes{1024}); }), "");                   // such an error does not stay
 }
 
 TEST(LaunchError, IsToldByALaterCallAndStays) {
@@ -284,17 +284,17 @@ TEST(LaunchError, IsToldByALaterCallAndStays) {
 }
 
 TEST(Lost, EveryCallFails) {
-  const Device device = Device::open(0);
+  const DeviceContext device = DeviceContext::open(0);
   Stream stream = device.make_stream();
   std::string told;
   for (int i = 0; i < 6 && told.empty(); ++i) told = error_of([&] { stream.idle(); });
   EXPECT_TRUE(contains(told, "999")) << told;
-  EXPECT_NE(error_of([&] { device.make_arena(Bytes{64}); }), "");
+  EXPECT_NE(error_of([&] { device.make_buffer(Bytes{64}); }), "");
 }
 
 /// FLOTILLA_STANDIN_XID: what NVML reports of it.
 TEST(LostWithAnXid, EveryErrorNamesIt) {
-  const Device device = Device::open(0);
+  const DeviceContext device = DeviceContext::open(0);
   Stream stream = device.make_stream();
   std::string told;
   for (int i = 0; i < 6 && told.empty(); ++i) told = error_of([&] { stream.idle(); });

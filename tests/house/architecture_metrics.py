@@ -47,10 +47,10 @@ def arrows(root):
 
 def shared_type_names(root, nested=True):
     """Names that more than one struct, class or enum of src/ and include/ is defined under, and the number of those types.
-    `Outer::Inner` counts as Inner, and as nested. Without `nested`: types that stand in a namespace, in headers. The others are read beside
-    what they are nested in, or in one file only."""
+    `Outer::Inner` counts as Inner, and as nested; a specialization is no other type than its template. Without `nested`: types that stand in a
+    namespace, in headers. The others are read beside what they are nested in, or in one file only."""
     places = defaultdict(list)
-    pattern = re.compile(r"^( *)(?:template\s*<[^>]*>\s*)?(?:struct|class|enum class)\s+((?:[A-Z]\w*::)*)([A-Z]\w*)[^;()]*\{", re.M)
+    pattern = re.compile(r"^( *)(?:template\s*<[^>]*>\s*)?(?:struct|class|enum class)\s+((?:[A-Z]\w*::)*)([A-Z]\w*)\b(?!<)[^;()]*\{", re.M)
     for path in sources(root, "src", "include"):
         for indent, outer, name in pattern.findall(path.read_text(errors="replace")):
             if nested or (not indent and not outer and path.suffix == ".hpp"):

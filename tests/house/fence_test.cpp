@@ -264,6 +264,23 @@ TEST(Fence, BackendsAreFilesNotConditionals) {
     }
 }
 
+// One name, one type: of those in headers that stand in a namespace. A nested type is read beside its class, a specialization is its template.
+TEST(House, EachNameInTheHeadersHasOneType) {
+  static const std::regex type{R"(^(?:template\s*<[^>]*>\s*)?(?:struct|class|enum class) ([A-Z]\w*)(?: final)?(?: : [^;(]*)?\s*\{)"};
+  std::map<std::string, std::set<std::string>> places;
+  for (const auto& folder : {root / "src", root / "include"})
+    for (const auto& file : sources(folder)) {
+      if (file.extension() != ".hpp") continue;
+      std::ifstream in{file};
+      std::string text;
+      std::smatch match;
+      for (int line = 1; std::getline(in, text); ++line)
+        if (std::regex_search(text, match, type)) places[match[1]].insert(fs::relative(file, root).string() + ":" + std::to_string(line));
+    }
+  EXPECT_GT(places.size(), 500U);
+  for (const auto& [name, found] : places) EXPECT_EQ(found.size(), 1U) << name << " in " << testing::PrintToString(found);
+}
+
 TEST(House, TheRootHoldsWhatTheDesignLists) {
   static const std::set<std::string> listed{
       "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE",  "CHANGELOG.md", "src", "include",

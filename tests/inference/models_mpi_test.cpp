@@ -26,7 +26,7 @@ class ReferenceModel : public ::testing::TestWithParam<const char*> {
   }
 
   LoadedModel load(const PassShape& shape, int tensor_parallel = 1) const {
-    LoadOptions options;
+    ModelLoadOptions options;
     options.tensor_parallel = tensor_parallel;
     options.threads = 1;
     options.deadline = patience;
@@ -67,6 +67,42 @@ TEST_P(ReferenceModel, HasPyTorchsLossOnAFile) {
     EXPECT_EQ(scores[0].log_probability, scores[1].log_probability);
     EXPECT_EQ(scores[2].tokens, 2 * sequences * length);
     EXPECT_FALSE(scores[2].bytes);
+  }
+}
+
+/// Packed documents are scored as files of one document each, of which each ends with the first token of the next: what is predicted last.
+TEST_P(ReferenceModel, ScoresDocumentsThatAreKeptApartAsIfEachWereAFile) {
+  constexpr std::uint16_t end = 0;
+  std::vector<std::vector<std::uint16_t>> documents;
+  for (int window = 0; window < 3; ++window)
+    for (const int size : {3 + window, length - 3 - window}) {
+      std::vector<std::uint16_t> document;
+      for (int i = 0; i < size - 1; ++i) document.push_back(static_cast<std::uint16_t>(1 + tokens_[document.size() + documents.size()] % (numbers_.model.vocabulary - 1)));
+      document.push_back(end);
+      documents.push_back(document);
+    }
+  Codec codec{{}, numbers_.model.vocabulary};
+  const auto text_of = [&](const std::string& name, const std::vector<std::uint16_t>& tokens) {
+    std::ofstream{folder_ / name, std::ios::binary}.write(reinterpret_cast<const char*>(tokens.data()), static_cast<std::streamsize>(2 * tokens.size()));
+    return Text::open(folder_ / name, data::Format::raw_uint16, codec);
+  };
+  std::vector<std::uint16_t> packed;
+  std::vector<Text> alone, together;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    auto with_next = documents[i];
+    if (i + 1 < documents.size()) with_next.push_back(documents[i + 1].front());
+    alone.push_back(text_of("document-" + std::to_string(i), with_next));
+    packed.insert(packed.end(), documents[i].begin(), documents[i].end());
+  }
+  together.push_back(text_of("packed", packed));
+  for (const int tensor : {1, 2}) {
+    if (world().size() % tensor != 0) continue;
+    auto joined = load({{length}, 0}, tensor), separate = load({{length}, 0, 0, true}, tensor);
+    const auto expected = evaluate(joined, alone, codec).back(), found = evaluate(separate, together, codec, {}, end).front();
+    EXPECT_EQ(found.tokens, expected.tokens);
+    EXPECT_NEAR(found.log_probability, expected.log_probability, tests::reference_tolerance * std::abs(expected.log_probability));
+    const auto mixed = evaluate(joined, together, codec).front();
+    EXPECT_GT(std::abs(mixed.log_probability - expected.log_probability), 20 * tests::reference_tolerance * std::abs(expected.log_probability)) << "it matters";
   }
 }
 

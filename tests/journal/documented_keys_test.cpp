@@ -41,13 +41,14 @@ TEST(DocumentedKeys, OfEveryFile) {
   const RunFolder run;
   auto held = RunDirectory::open(run);
   MetricsWriter writer{run, 1};
-  writer.write(StepRecord{});
+  writer.write(StepRecord{.digest = "0", .sources = {{"a", 1, 1}}});
   writer.write(StartRecord{});
   writer.write(DevicesRecord{.devices = {{"a", "b", 1, 1}}});
   writer.write(StartedRecord{});
   writer.write(EvaluationRecord{});
   writer.write(CheckpointRecord{.pause_seconds = 0.1, .local = "/tmp/x", .hosts = "n1"});
   writer.write(ForecastRecord{});
+  writer.write(CorrectionRecord{.figures = {{}}});
   writer.write(PlanRecord{});
   writer.write(PhaseRecord{.phase = "a", .length = 1, .global_batch = 1});
   writer.write(SlowRecord{});

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "flotilla/journal/console.hpp"
 #include "flotilla/journal/run_directory.hpp"
 #include "journal/run_folder.hpp"
 
@@ -23,7 +24,10 @@ TEST(Metrics, EveryRecordReadsBackAsWritten) {
   const RunFolder run;
   MetricsWriter writer{run, 4};
   writer.write(StartRecord{10, 8, "2 stages: [0,4) 2x tp1 \"quoted\"", "n1", "0.1.0", 1000.25, 0});
-  writer.write(step_of(11));
+  auto step = step_of(11);
+  step.digest = "0123456789abcdef";
+  step.sources = {{"web", 2.25, 48}, {"\"code\"", 3, 16}};
+  writer.write(step);
   writer.write(EvaluationRecord{11, 2.25, 64, 1.5, 1001, 0});
   writer.write(CheckpointRecord{11, 1 << 30, 2.5, 1002, 0});
   writer.write(ForecastRecord{11, 0.5, 0.0625, 0.25, 18, true, 1004, 0});
@@ -38,6 +42,8 @@ TEST(Metrics, EveryRecordReadsBackAsWritten) {
   const auto& s = m.steps[0];
   EXPECT_EQ(std::tuple(s.step, s.loss, s.tokens_per_second, s.step_seconds, s.share_of_peak), std::tuple(11, 2.5, 12345.5, 0.345, 0.412));
   EXPECT_EQ(std::tuple(s.learning_rate, s.gradient_norm, s.eta_seconds, s.time, s.incarnation), std::tuple(3e-4, 1.25, 323.0, 1011.5, 4));
+  EXPECT_EQ(s.digest, step.digest);
+  EXPECT_EQ(s.sources, step.sources);
   EXPECT_EQ(std::tuple(m.evaluations[0].step, m.evaluations[0].loss, m.evaluations[0].sequences, m.evaluations[0].seconds),
             std::tuple(11, 2.25, 64, 1.5));
   EXPECT_EQ(std::tuple(m.checkpoints[0].step, m.checkpoints[0].bytes, m.checkpoints[0].seconds), std::tuple(11, 1 << 30, 2.5));
@@ -47,6 +53,41 @@ TEST(Metrics, EveryRecordReadsBackAsWritten) {
   EXPECT_EQ(std::tuple(m.stops[0].step, m.stops[0].exit_code, m.stops[0].reason),
             std::tuple(11, ExitCode::requeue, std::string{"SIGTERM"}));
   EXPECT_EQ(read_metrics(metrics_file(run)).steps.size(), 1u);
+}
+
+CorrectionRecord correction() {
+  CorrectionRecord r{20, 18, 0.0713, 0.088, 0.0901, "profile-corrected.json", {}, 1000, 0};
+  r.figures = {{"cpu \"x\"", "attention_forward", 2, 4, 0.01, 0.0129, 1.27, 1.31, 0.08, false},
+               {"messages between hosts", "messages", 1, 1, 0.001, 0.0021, 2.04, 2.26, 0.08, false},
+               {"cpu \"x\"", "mlp_forward", 2, 4, 0.01, 0.0134, 1.32, 1.36, 0.08, false},
+               {"cpu \"x\"", "head_loss", 1, 4, 0.01, 0.0131, 1.29, 1.34, 0.08, true}};
+  return r;
+}
+
+TEST(Metrics, ACorrectionReadsBackAsWritten) {
+  const RunFolder run;
+  MetricsWriter{run, 2}.write(correction());
+  const auto m = read_metrics(run);
+  ASSERT_EQ(m.corrections.size(), 1u);
+  const auto &r = m.corrections[0], wanted = correction();
+  EXPECT_EQ(r.figures, wanted.figures);
+  EXPECT_EQ(std::tuple(r.step, r.iterations, r.forecast_seconds, r.corrected_seconds, r.measured_seconds, r.file, r.incarnation),
+            std::tuple(20, 18, 0.0713, 0.088, 0.0901, std::string{"profile-corrected.json"}, 2));
+  EXPECT_TRUE(r.used());
+}
+
+TEST(Metrics, ACorrectionHasALineForEachTypeAndKindOfLink) {
+  const auto lines = wrong_figures_in_words(correction());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0],
+            "cpu \"x\": operations take 1.29 to 1.34 times as long as in the profile (attention_forward 1.29, mlp_forward 1.34; quartiles 1.27 to "
+            "1.36, error bar 8.0 %)");
+  EXPECT_EQ(lines[1], "messages between hosts take 2.10 times as long as in the profile (quartiles 2.04 to 2.26, error bar 8.0 %)");
+  auto record = correction();
+  EXPECT_NE(correction_in_words(record).find("by the corrected profile"), std::string::npos);
+  EXPECT_NE(correction_in_words(record).find("; profile-corrected.json"), std::string::npos);
+  record.file.clear();
+  EXPECT_NE(correction_in_words(record).find("not nearer"), std::string::npos);
 }
 
 TEST(Metrics, LossesReadBackToTheLastBit) {

@@ -133,7 +133,7 @@ TEST(Tensorboard, EveryRecordIsReadBack) {
   {
     TensorboardFile file{folder / "logs", "n1/../x", 1, 0, texts};
     for (int step = 1; step <= 200; ++step)
-      file.write(StepRecord{.step = step, .loss = 1.0 / step, .tokens_per_second = 1e6, .step_seconds = 0.5, .share_of_peak = 0.4, .learning_rate = 3e-4, .gradient_norm = 2, .time = 1000.25 + step});
+      file.write(StepRecord{.step = step, .loss = 1.0 / step, .tokens_per_second = 1e6, .step_seconds = 0.5, .share_of_peak = 0.4, .learning_rate = 3e-4, .gradient_norm = 2, .time = 1000.25 + step, .sources = {{"web", 2.0 / step, 64}}});
     file.write(EvaluationRecord{.step = 200, .loss = 0.75, .sequences = 64, .seconds = 2, .time = 1300, .sources = {{"web", 0.5}, {"code", 1.0}}});
     file.write(CheckpointRecord{.step = 200, .bytes = 1, .seconds = 3, .time = 1301});
   }
@@ -151,6 +151,7 @@ TEST(Tensorboard, EveryRecordIsReadBack) {
   EXPECT_EQ(found.at("loss/training")[199].step, "200");
   EXPECT_DOUBLE_EQ(found.at("loss/training")[199].time, 1200.25);
   EXPECT_FLOAT_EQ(found.at("loss/training")[199].value, 1.0f / 200);
+  EXPECT_FLOAT_EQ(found.at("loss/training/web")[199].value, 2.0f / 200);
   EXPECT_FLOAT_EQ(found.at("optimizer/learning_rate")[0].value, 3e-4f);
   EXPECT_FLOAT_EQ(found.at("speed/mfu")[0].value, 0.4f);
   EXPECT_FLOAT_EQ(found.at("loss/validation")[0].value, 0.75f);

@@ -103,6 +103,15 @@ TEST(Check, RefusesEveryImpossibleField) {
   refuses([](Config& c) { c.rotary.theta = 1e4, c.alibi = true; }, "alibi");
   refuses([](Config& c) { c.embedding_norm = true; }, "embedding_norm");
   refuses([](Config& c) { c.parallel_residual = true; }, "parallel_residual");
+  refuses([](Config& c) { c.norm_offset = true; }, "norm_offset");
+  refuses([](Config& c) { c.output_norms = true; }, "output_norms");
+  refuses([](Config& c) { c.score_width = -1; }, "score_width");
+  refuses([](Config& c) { c.score_width = 4, c.scaled_scores = false; }, "score_width");
+  refuses([](Config& c) { c.score_cap = -1; }, "score_cap");
+  refuses([](Config& c) { c.rotary.theta = 0, c.score_cap = 50, c.alibi = true; }, "score_cap");
+  refuses([](Config& c) { c.logit_cap = std::numeric_limits<double>::infinity(); }, "logit_cap");
+  refuses([](Config& c) { c.rotary.theta = 1e4, c.rotary.window_theta = 0.5; }, "theta of windows");
+  refuses([](Config& c) { c.rotary.window_theta = 1e4; }, "theta of windows");
 }
 
 TEST(Fingerprint, OlderFamiliesKeepTheirs) {
@@ -140,6 +149,10 @@ TEST(Fingerprint, TellsFamiliesApart) {
   differs([](Config& c) { c.embedding_norm = true; });
   differs([](Config& c) { c.parallel_residual = true; });
   differs([](Config& c) { c.rotary.width = 8; });
+  differs([](Config& c) { c.activation = Activation::geglu; });
+  differs([](Config& c) { c.output_norms = true; });
+  differs([](Config& c) { c.score_cap = 50; });
+  differs([](Config& c) { c.logit_cap = 30; });
 }
 
 }  // namespace

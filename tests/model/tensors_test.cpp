@@ -20,7 +20,8 @@ TEST(Tensors, CountsAreThePublishedModels) {
       {"pythia-160m", 162322944},   {"pythia-410m", 405334016},   {"pythia-1b", 1011781632},    {"pythia-1.4b", 1414647808},
       {"pythia-2.8b", 2775208960},  {"pythia-6.9b", 6857302016},  {"pythia-12b", 11846072320},  {"gpt-neox-20b", 20554567680},
       {"bloom-560m", 559214592},    {"bloom-1b1", 1065314304},    {"bloom-1b7", 1722408960},    {"bloom-3b", 3002557440},
-      {"bloom-7b1", 7069016064},    {"bloom-176b", 176247271424}};
+      {"bloom-7b1", 7069016064},    {"bloom-176b", 176247271424}, {"gemma-2-2b", 2614341888},   {"gemma-2-9b", 9241705984},
+      {"gemma-2-27b", 27227128320}, {"gemma-3-270m", 268098176},  {"gemma-3-1b", 999885952}};
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
 }
 
@@ -34,7 +35,7 @@ TEST(Tensors, NamesAreUniqueAndLayersInOrder) {
       EXPECT_GE(t.layer, layer);
       layer = t.layer;
       EXPECT_LT(t.layer, c.layers());
-      EXPECT_EQ(t.decays, t.shape.size() == 2) << t.name;
+      EXPECT_EQ(t.decays, t.shape.size() >= 2) << t.name;
     }
   }
 }
@@ -112,6 +113,22 @@ TEST(Tensors, WhatNewerFamiliesAdd) {
   }
   EXPECT_TRUE(neox.contains("head.word"));
   EXPECT_TRUE(bloom.contains("embedding.norm.bias"));
+}
+
+/// Norms behind sub-layers belong to everybody; a weight to which 1 is added begins at zero.
+TEST(Tensors, WhatGemmaAdds) {
+  std::map<std::string, Tensor> gemma;
+  for (const Tensor& t : tensors(built_in("gemma3-tiny"))) gemma[t.name] = t;
+  for (const char* norm : {"block.0.attention.output_norm.weight", "block.1.feed_forward.output_norm.weight", "block.0.norm1.weight",
+                           "block.0.norm2.weight", "head.norm.weight"}) {
+    EXPECT_EQ(gemma.at(norm).shape, std::vector<std::int64_t>{96});
+    EXPECT_EQ(gemma.at(norm).axis, Axis::none);
+    EXPECT_EQ(gemma.at(norm).init, Init::zeros) << norm;
+    EXPECT_FALSE(gemma.at(norm).summed);
+  }
+  EXPECT_EQ(gemma.at("block.0.attention.query_norm.weight").init, Init::zeros);
+  EXPECT_EQ(gemma.at("block.0.feed_forward.up.weight").fused, 2);
+  EXPECT_FALSE(gemma.contains("head.word"));
 }
 
 TEST(Tensors, OnlyGpt2ScalesTheOutputMatrices) {

@@ -36,7 +36,7 @@ std::uint16_t bf16(float v) {
 class Collectives : public ::testing::TestWithParam<int> {
  protected:
   /// Every member is content.
-  void run(const std::function<void(Member&, Communicator&)>& body) {
+  void run(const std::function<void(Member&, NcclCommunicator&)>& body) {
     const UniqueId id = make_unique_id();
     const auto codes = run_members(GetParam(), [&](Member& member) {
       auto c = member.join(id);
@@ -48,7 +48,7 @@ class Collectives : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Collectives, AllReduce) {
-  run([](Member& m, Communicator& c) {
+  run([](Member& m, NcclCommunicator& c) {
     const auto data = m.upload(values(m.index, count));
     c.all_reduce(data, ElementType::fp32, count, m.stream);
     EXPECT_EQ(m.download<float>(data, count), sums(m.count, count));
@@ -56,7 +56,7 @@ TEST_P(Collectives, AllReduce) {
 }
 
 TEST_P(Collectives, AllReduceRoundsBf16Once) {
-  run([](Member& m, Communicator& c) {
+  run([](Member& m, NcclCommunicator& c) {
     std::vector<std::uint16_t> mine, expected;
     for (const float v : values(m.index, 999)) mine.push_back(bf16(v));
     for (std::int64_t i = 0; i < 999; ++i) {
@@ -74,7 +74,7 @@ TEST_P(Collectives, AllReduceRoundsBf16Once) {
 }
 
 TEST_P(Collectives, ReduceScatter) {
-  run([](Member& m, Communicator& c) {
+  run([](Member& m, NcclCommunicator& c) {
     constexpr std::int64_t piece = 20001;
     const auto all = m.upload(values(m.index, piece * m.count));
     const auto mine = m.upload(std::vector<float>(piece));
@@ -86,7 +86,7 @@ TEST_P(Collectives, ReduceScatter) {
 }
 
 TEST_P(Collectives, AllGatherInPlace) {
-  run([](Member& m, Communicator& c) {
+  run([](Member& m, NcclCommunicator& c) {
     std::vector<float> filled(static_cast<std::size_t>(count * m.count)), expected;
     const auto mine = values(m.index, count);
     std::copy(mine.begin(), mine.end(), filled.begin() + m.index * count);
@@ -100,19 +100,19 @@ TEST_P(Collectives, AllGatherInPlace) {
 
 /// Member i sends i + 1 elements to each other member, and one message more to its neighbour: both keep their order.
 TEST_P(Collectives, UnequalExchange) {
-  run([](Member& m, Communicator& c) {
+  run([](Member& m, NcclCommunicator& c) {
     const auto mine = m.upload(values(m.index, count));
     const auto got = m.upload(std::vector<float>(static_cast<std::size_t>(count * m.count)));
     const auto extra = m.upload(std::vector<float>(1));
     const int right = (m.index + 1) % m.count, left = (m.index + m.count - 1) % m.count;
-    std::vector<Transfer> transfers;
+    std::vector<ExchangeMessage> transfers;
     for (int peer = 0; peer < m.count; ++peer) {
       if (peer == m.index) continue;
-      transfers.push_back({Transfer::Direction::send, peer, mine, Bytes{4 * (count - m.index)}});
-      transfers.push_back({Transfer::Direction::receive, peer, got + peer * count * 4, Bytes{4 * (count - peer)}});
+      transfers.push_back({ExchangeMessage::Direction::send, peer, mine, Bytes{4 * (count - m.index)}});
+      transfers.push_back({ExchangeMessage::Direction::receive, peer, got + peer * count * 4, Bytes{4 * (count - peer)}});
     }
-    transfers.push_back({Transfer::Direction::send, right, mine + 40, Bytes{4}});
-    transfers.push_back({Transfer::Direction::receive, left, extra, Bytes{4}});
+    transfers.push_back({ExchangeMessage::Direction::send, right, mine + 40, Bytes{4}});
+    transfers.push_back({ExchangeMessage::Direction::receive, left, extra, Bytes{4}});
     c.exchange(transfers, m.stream);
     for (int peer = 0; peer < m.count; ++peer)
       if (peer != m.index) {
@@ -125,7 +125,7 @@ TEST_P(Collectives, UnequalExchange) {
 INSTANTIATE_TEST_SUITE_P(Members, Collectives, ::testing::Values(2, 3, 5, 8));
 
 /// Two communicators of the same processes, each on a stream of its own.
-void two_sums(Member& m, std::vector<Communicator>& both, bool swapped, Seconds patience) {
+void two_sums(Member& m, std::vector<NcclCommunicator>& both, bool swapped, Seconds patience) {
   const auto other = m.device.make_stream();
   const auto a = m.upload(values(m.index, 100)), b = m.upload(values(m.index, 100));
   auto a_done = m.device.make_event(), b_done = m.device.make_event();
@@ -154,7 +154,7 @@ void two_sums(Member& m, std::vector<Communicator>& both, bool swapped, Seconds 
 TEST(Orders, SameOrderGoesThrough) {
   const UniqueId one = make_unique_id(), two = make_unique_id();
   const auto codes = run_members(3, [&](Member& m) {
-    std::vector<Communicator> both{m.join(one), m.join(two)};
+    std::vector<NcclCommunicator> both{m.join(one), m.join(two)};
     two_sums(m, both, false, testing::limit);
     for (auto& c : both) c.leave();
   });
@@ -165,7 +165,7 @@ TEST(Orders, SameOrderGoesThrough) {
 TEST(Orders, UnlikeOrderHangsAndIsFoundByTheDeadline) {
   const UniqueId one = make_unique_id(), two = make_unique_id();
   const auto codes = run_members(3, [&](Member& m) {
-    std::vector<Communicator> both{m.join(one), m.join(two)};
+    std::vector<NcclCommunicator> both{m.join(one), m.join(two)};
     const std::string told = testing::error_of([&] { two_sums(m, both, m.index == 0, Seconds{1}); });
     EXPECT_NE(told.find("not done after 1 s: a member is missing or hangs"), std::string::npos) << told;
     EXPECT_TRUE(abort_all(both, testing::limit));

@@ -10,7 +10,7 @@ namespace ours = flotilla::nccl::api;
 
 using flotilla::tests::SameCall;
 
-#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);
+#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::NcclFunctions::name), decltype(&::name)>::value, #name);
 FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_SAME)
 
 static_assert(ours::success == ncclSuccess && ours::unhandled_cuda_error == ncclUnhandledCudaError &&
@@ -20,8 +20,8 @@ static_assert(ours::success == ncclSuccess && ours::unhandled_cuda_error == nccl
 static_assert(ours::uint8 == ncclUint8 && ours::float16 == ncclFloat16 && ours::float32 == ncclFloat32 && ours::float64 == ncclFloat64 &&
               ours::bfloat16 == ncclBfloat16 && ours::sum == ncclSum);
 static_assert(sizeof(flotilla::nccl::UniqueId) == sizeof(ncclUniqueId));
-static_assert(offsetof(ours::Config, magic) == offsetof(ncclConfig_t, magic) &&
-              offsetof(ours::Config, version) == offsetof(ncclConfig_t, version) &&
-              offsetof(ours::Config, blocking) == offsetof(ncclConfig_t, blocking));
+static_assert(offsetof(ours::NcclConfig, magic) == offsetof(ncclConfig_t, magic) &&
+              offsetof(ours::NcclConfig, version) == offsetof(ncclConfig_t, version) &&
+              offsetof(ours::NcclConfig, blocking) == offsetof(ncclConfig_t, blocking));
 
 }  // namespace

@@ -14,7 +14,7 @@ using tests::expect_contains;
 constexpr Seconds short_limit{1};
 const std::vector<float> ones(1000, 1);
 
-void sum(Member& m, Communicator& c, gpu::DevicePointer data, Seconds patience) {
+void sum(Member& m, NcclCommunicator& c, gpu::DevicePointer data, Seconds patience) {
   auto done = m.device.make_event();
   c.all_reduce(data, ElementType::fp32, 1000, m.stream);
   m.stream.record(done);
@@ -30,7 +30,7 @@ TEST_F(Faults, HangInInit) {
   const auto codes = run_members(
       3,
       [&](Member& m) {
-        auto c = Communicator::join(m.device, id_, 3, m.index, "data group of rank 0 on n1, rank 1 on n2", short_limit);
+        auto c = NcclCommunicator::join(m.device, id_, 3, m.index, "data group of rank 0 on n1, rank 1 on n2", short_limit);
         expect_contains(error_of([&] { c.await_ready(); }),
                         text("NCCL: ncclCommInitRankConfig of member ", m.index,
                              " of 3 of the data group of rank 0 on n1, rank 1 on n2: not done after 1 s"));
@@ -71,7 +71,7 @@ TEST_F(Faults, SurvivorsOfADeathFormAnewAndGoOn) {
         expect_contains(error_of([&] { sum(m, c, data, short_limit); }), "not done after 1 s: a member is missing or hangs");
         ASSERT_TRUE(abort_all({&c, 1}, limit));
         expect_contains(error_of([&] { sum(m, c, data, short_limit); }), "the communicator was given up");
-        auto smaller = Communicator::join(m.device, again, 3, m.index < 2 ? m.index : 2, "smaller group", limit);
+        auto smaller = NcclCommunicator::join(m.device, again, 3, m.index < 2 ? m.index : 2, "smaller group", limit);
         smaller.await_ready();
         const auto fresh = m.upload(ones);
         sum(m, smaller, fresh, limit);
@@ -129,8 +129,8 @@ TEST_F(Faults, LeavingWithoutAWordEndsWhatIsUnderWay) {
 }
 
 /// Two communicators, each with a sum under way on a stream of its own.
-std::vector<Communicator> two_hanging_sums(Member& m, const UniqueId& one, const UniqueId& two) {
-  std::vector<Communicator> both{m.join(one), m.join(two)};
+std::vector<NcclCommunicator> two_hanging_sums(Member& m, const UniqueId& one, const UniqueId& two) {
+  std::vector<NcclCommunicator> both{m.join(one), m.join(two)};
   const auto a = m.upload(ones), b = m.upload(ones);
   both[0].all_reduce(a, ElementType::fp32, 1000, m.stream);
   both[1].all_reduce(b, ElementType::fp32, 1000, m.device.make_stream());

@@ -20,14 +20,14 @@ constexpr Seconds limit{20};
 /// A process of a test: its stand-in device, a stream, and memory of the device by name of its use.
 struct Member {
   int index, count;
-  gpu::Device device = gpu::Device::open(0);
+  gpu::DeviceContext device = gpu::DeviceContext::open(0);
   gpu::Stream stream = device.make_stream();
-  std::deque<gpu::Arena> arenas{};
+  std::deque<gpu::DeviceBuffer> arenas{};
 
   /// `values` on the device, there in time for what is enqueued on `stream` afterwards.
   template <class T>
   gpu::DevicePointer upload(const std::vector<T>& values) {
-    arenas.push_back(device.make_arena(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
+    arenas.push_back(device.make_buffer(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
     stream.copy_to_device(arenas.back().data(), std::as_bytes(std::span{values}));
     stream.wait(limit);
     return arenas.back().data();
@@ -39,8 +39,8 @@ struct Member {
     stream.wait(limit);
     return values;
   }
-  Communicator join(const UniqueId& id, const std::string& name = "test group", Seconds patience = limit) const {
-    auto c = Communicator::join(device, id, count, index, name, patience);
+  NcclCommunicator join(const UniqueId& id, const std::string& name = "test group", Seconds patience = limit) const {
+    auto c = NcclCommunicator::join(device, id, count, index, name, patience);
     c.await_ready();
     return c;
   }

@@ -52,7 +52,7 @@ class Life {
         came_{member.upload(std::vector<float>(floats_each, 0))} {}
 
   void plan(const UniqueId& id, int index, const std::string& name) {
-    auto c = Communicator::join(m_.device, id, members, index, name, deadline_);
+    auto c = NcclCommunicator::join(m_.device, id, members, index, name, deadline_);
     c.await_ready();
     sum(c);
     for (int round = 0; round < rounds; ++round) {
@@ -63,25 +63,26 @@ class Life {
   }
 
  private:
-  void sum(Communicator& c) {
+  void sum(NcclCommunicator& c) {
     const auto data = m_.upload(std::vector<float>(floats_each, static_cast<float>(c.index() + 1)));
     c.all_reduce(data, ElementType::fp32, floats_each, m_.stream);
     await(c);
     expect(c, data, members * (members + 1) / 2.0f);
   }
-  void message(Communicator& c) {
-    const Transfer both[] = {{Transfer::Direction::send, (c.index() + 1) % members, ones_, Bytes{floats_each * 4}},
-                             {Transfer::Direction::receive, (c.index() + members - 1) % members, came_, Bytes{floats_each * 4}}};
+  void message(NcclCommunicator& c) {
+    const ExchangeMessage both[] = {
+        {ExchangeMessage::Direction::send, (c.index() + 1) % members, ones_, Bytes{floats_each * 4}},
+        {ExchangeMessage::Direction::receive, (c.index() + members - 1) % members, came_, Bytes{floats_each * 4}}};
     c.exchange(both, m_.stream);
     await(c);
     expect(c, came_, 1);
   }
-  void await(const Communicator& c) {
+  void await(const NcclCommunicator& c) {
     auto done = m_.device.make_event();
     m_.stream.record(done);
     c.await(done, deadline_);
   }
-  void expect(const Communicator& c, gpu::DevicePointer data, float value) {
+  void expect(const NcclCommunicator& c, gpu::DevicePointer data, float value) {
     for (const float each : m_.download<float>(data, floats_each))
       FLOTILLA_REQUIRE(each == value, ErrorKind::communication, "wrong values in the ", c.name());
   }

@@ -28,7 +28,7 @@ Plan plan_of(std::vector<int> degrees) {
   return plan;
 }
 
-std::vector<std::string> hosts(const Allocation& allocation) {
+std::vector<std::string> hosts(const AllocatedPlan& allocation) {
   std::vector<std::string> names;
   for (const auto& device : allocation.devices) names.push_back(device.host);
   return names;

@@ -18,8 +18,8 @@ TEST(EvenPlan, NumbersRanksStageByStage) {
   EXPECT_EQ(rank_count(plan), 8);
   for (int s = 0; s < 2; ++s)
     for (int r = 0; r < 2; ++r)
-      for (int t = 0; t < 2; ++t) EXPECT_EQ(place_of(plan, Rank{(s * 2 + r) * 2 + t}), (Place{s, r, t}));
-  EXPECT_EQ(place_of(plan, Rank{8}), Place{});
+      for (int t = 0; t < 2; ++t) EXPECT_EQ(place_of(plan, Rank{(s * 2 + r) * 2 + t}), (RankCoordinates{s, r, t}));
+  EXPECT_EQ(place_of(plan, Rank{8}), RankCoordinates{});
 }
 
 TEST(EvenPlan, SpreadsBlocks) {

@@ -71,12 +71,12 @@ TEST(PlaceOf, FindsEveryRankOnce) {
   for (int round = 0; round < 100; ++round) {
     const Plan plan = testing::random_plan(random);
     for (int r = 0; r < rank_count(plan); ++r) {
-      const Place place = place_of(plan, Rank{r});
+      const RankCoordinates place = place_of(plan, Rank{r});
       ASSERT_GE(place.stage, 0);
       const Stage& stage = plan.stages[static_cast<std::size_t>(place.stage)];
       ASSERT_EQ(stage.replicas[static_cast<std::size_t>(place.replica)].devices[static_cast<std::size_t>(place.tensor_index)], Rank{r});
     }
-    ASSERT_EQ(place_of(plan, Rank{rank_count(plan)}), Place{});
+    ASSERT_EQ(place_of(plan, Rank{rank_count(plan)}), RankCoordinates{});
   }
 }
 

@@ -42,7 +42,7 @@ TEST(ShardLayout, HoldersAreTheRanksOfTheStagesThatUseATensor) {
       std::map<Rank, int> listed;
       for (const Holder& holder : layout.holders[t]) {
         ++listed[holder.rank];
-        const Place place = place_of(plan, holder.rank);
+        const RankCoordinates place = place_of(plan, holder.rank);
         const Stage& stage = plan.stages[static_cast<std::size_t>(place.stage)];
         ASSERT_TRUE(holds(stage, layout.tensors[t]));
         ASSERT_EQ(holder.tensor_index, place.tensor_index);

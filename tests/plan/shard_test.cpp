@@ -87,7 +87,7 @@ TEST(Shard, FusedQkvIsCutByHeadInEachPart) {
   model::Tensor qkv{"qkv", 1, -1, {12, 5}, Axis::head, 0, 3, 2, {}, true};  // two heads of two rows each, for q, k and v
   const Shard second = shard(qkv, 2, 1);
   EXPECT_EQ(second.shape, (std::vector<std::int64_t>{6, 5}));
-  EXPECT_EQ(second.intervals, (std::vector<Interval>{{2, 2, 0}, {6, 2, 2}, {10, 2, 4}}));
+  EXPECT_EQ(second.intervals, (std::vector<ShardInterval>{{2, 2, 0}, {6, 2, 2}, {10, 2, 4}}));
   EXPECT_EQ(boxes(qkv, second)[1], (Box{1, 10, 30, 60, 10, 30}));
 }
 

@@ -17,7 +17,7 @@ Plan good() {
 }
 
 TEST(Validate, AcceptsAGoodPlan) {
-  for (const Problem& problem : validate(good())) ADD_FAILURE() << problem.where << ": " << problem.what;
+  for (const PlanProblem& problem : validate(good())) ADD_FAILURE() << problem.where << ": " << problem.what;
 }
 
 TEST(Validate, AcceptsAPlanWithoutDevices) {
@@ -37,11 +37,11 @@ class Broken : public ::testing::TestWithParam<Break> {};
 TEST_P(Broken, IsFoundWhereItIs) {
   Plan plan = good();
   GetParam().how(plan);
-  const std::vector<Problem> problems = validate(plan);
+  const std::vector<PlanProblem> problems = validate(plan);
   ASSERT_FALSE(problems.empty());
-  EXPECT_TRUE(std::ranges::any_of(problems, [](const Problem& p) { return p.where == GetParam().where; }))
+  EXPECT_TRUE(std::ranges::any_of(problems, [](const PlanProblem& p) { return p.where == GetParam().where; }))
       << "found at " << problems.front().where << ": " << problems.front().what;
-  for (const Problem& p : problems) EXPECT_FALSE(p.what.empty());
+  for (const PlanProblem& p : problems) EXPECT_FALSE(p.what.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -119,7 +119,8 @@ Plan interleaved() {
 
 void expect_problem(const Plan& plan, const std::string& where, const std::string& what) {
   const auto problems = validate(plan);
-  EXPECT_TRUE(std::ranges::any_of(problems, [&](const Problem& p) { return p.where == where && p.what.find(what) != std::string::npos; }))
+  EXPECT_TRUE(
+      std::ranges::any_of(problems, [&](const PlanProblem& p) { return p.where == where && p.what.find(what) != std::string::npos; }))
       << where << ": " << (problems.empty() ? "nothing found" : problems.front().what);
 }
 
@@ -128,7 +129,7 @@ TEST(Validate, LetsADeviceHoldSeveralStages) {
   EXPECT_TRUE(validate(plan).empty()) << validate(plan).front().what;
   EXPECT_EQ(own_stages(plan), 2);
   EXPECT_EQ(rank_count(plan), 2);
-  EXPECT_EQ(place_of(plan, Rank{1}), (Place{1, 0, 0}));
+  EXPECT_EQ(place_of(plan, Rank{1}), (RankCoordinates{1, 0, 0}));
   plan.stages[3].replicas[0].devices = {Rank{0}};
   expect_problem(plan, "stages[3].replicas", "same devices");
   plan = interleaved();
@@ -142,7 +143,7 @@ TEST(Validate, LetsADeviceHoldSeveralStages) {
 TEST(Validate, AcceptsRandomPlans) {
   std::mt19937 random{3};
   for (int i = 0; i < 300; ++i)
-    for (const Problem& problem : validate(testing::random_plan(random))) FAIL() << problem.where << ": " << problem.what;
+    for (const PlanProblem& problem : validate(testing::random_plan(random))) FAIL() << problem.where << ": " << problem.what;
 }
 
 TEST(Spelling, RoundTripsAndRefuses) {

@@ -7,8 +7,8 @@
 namespace {
 
 using flotilla::Precision;
+using flotilla::probe::MeasuredShape;
 using flotilla::probe::ProbeRequest;
-using flotilla::probe::Shape;
 
 ProbeRequest tiny() {
   ProbeRequest request;
@@ -37,14 +37,14 @@ TEST(Shapes, EveryPrecisionAndDegreeComesBeforeLargerMicrobatches) {
     EXPECT_EQ(order[i].required, i < 4);
     EXPECT_EQ(order[i].sequences, 1 << (i / 4));
   }
-  EXPECT_EQ(order[1], (Shape{Precision::fp32, 2, 1, true}));
-  EXPECT_EQ(order[2], (Shape{Precision::bf16, 1, 1, true}));
+  EXPECT_EQ(order[1], (MeasuredShape{Precision::fp32, 2, 1, true}));
+  EXPECT_EQ(order[2], (MeasuredShape{Precision::bf16, 1, 1, true}));
 }
 
 TEST(Shapes, NamedMicrobatchesAreAllRequired) {
   ProbeRequest request = tiny();
   request.sequences = {3};
-  EXPECT_EQ(flotilla::probe::shapes(request, 1), (std::vector<Shape>{{Precision::fp32, 1, 3, true}}));
+  EXPECT_EQ(flotilla::probe::shapes(request, 1), (std::vector<MeasuredShape>{{Precision::fp32, 1, 3, true}}));
 }
 
 TEST(Check, NamesWhatCannotBeMeasured) {

@@ -12,8 +12,8 @@ using flotilla::Bytes;
 using flotilla::Precision;
 using flotilla::probe::distinct_blocks;
 using flotilla::probe::FewBlocks;
+using flotilla::probe::MeasuredShape;
 using flotilla::probe::Pages;
-using flotilla::probe::Shape;
 
 TEST(Pages, AreZeroAndWritable) {
   const Pages pages{Bytes{100000}};
@@ -38,7 +38,7 @@ TEST_P(EveryModel, EveryOperationRunsAtEveryShape) {
   for (Precision precision : {Precision::fp32, Precision::bf16})
     for (int degree : {1, 2})
       for (int sequences : {1, 3}) {
-        FewBlocks blocks{config, 16, Shape{precision, degree, sequences, true}, 1, 2};
+        FewBlocks blocks{config, 16, MeasuredShape{precision, degree, sequences, true}, 1, 2};
         EXPECT_GT(blocks.flops(), 0);
         std::vector<std::vector<double>> samples;
         for (std::size_t pass = 1; pass <= 2; ++pass) {
@@ -61,7 +61,7 @@ TEST_P(EveryModel, EveryHalfRunsAfterAPass) {
   const auto config = flotilla::model::built_in(GetParam());
   for (Precision precision : {Precision::fp32, Precision::bf16})
     for (int degree : {1, 2}) {
-      FewBlocks blocks{config, 16, Shape{precision, degree, 3, true}, 1, 2};
+      FewBlocks blocks{config, 16, MeasuredShape{precision, degree, 3, true}, 1, 2};
       std::vector<std::vector<double>> samples;
       for (std::size_t pass = 1; pass <= 2; ++pass) {
         blocks.prepare();

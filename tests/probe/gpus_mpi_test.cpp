@@ -19,7 +19,7 @@ namespace {
 ProbeRequest on_gpus(bool takes_part = true) {
   auto request = tiny();
   const auto choice = choose_gpu(world(), takes_part, patience);
-  if (choice.ordinal) request.device = {compute::DeviceKind::gpu, *choice.ordinal};
+  if (choice.ordinal) request.device = {cluster::DeviceKind::gpu, *choice.ordinal};
   return request;
 }
 

@@ -11,8 +11,8 @@ using flotilla::Precision;
 using flotilla::Rank;
 using flotilla::Seconds;
 using flotilla::probe::Discovery;
-using flotilla::probe::Measured;
 using flotilla::probe::ProbeRequest;
+using flotilla::probe::RankMeasurements;
 
 ProbeRequest request() {
   ProbeRequest r;
@@ -22,12 +22,13 @@ ProbeRequest request() {
 }
 
 /// Everything takes `scale` seconds.
-Measured measured(double scale) {
-  Measured m;
+RankMeasurements measured(double scale) {
+  RankMeasurements m;
   m.rates = {{1e9 / scale},
              {2e9 / scale},
              {1e10 / scale},
              {{{"adamw", Seconds{scale}, 0.1}, {"cast", Seconds{scale}, 0}, {"add", Seconds{scale}, 0}}}};
+  m.rates.interference = {scale / 10, {scale}};
   m.shapes = {{{Precision::fp32, 1, 1, true}, std::vector<Seconds>(13, Seconds{scale}), std::vector<double>(13, 0.05)}};
   return m;
 }
@@ -49,6 +50,8 @@ TEST(Merge, TakesTheMedianOfATypesRanksAndTheLeastMemory) {
   EXPECT_EQ(profile.device_types[0].name, "x");
   EXPECT_EQ(profile.device_types[0].memory, Bytes{700});
   EXPECT_DOUBLE_EQ(profile.device_types[0].memory_bandwidth.value, 5e9);
+  EXPECT_DOUBLE_EQ(profile.device_types[0].interference.compute_share, 0.2);
+  EXPECT_EQ(profile.device_types[0].interference.message_delay, Seconds{2});
   EXPECT_EQ(profile.device_types[1].memory, Bytes{800});
   EXPECT_EQ(profile.device_types[1].source, "probe");
   ASSERT_EQ(profile.operation_times.size(), 2u * (13 + 3));
@@ -58,7 +61,7 @@ TEST(Merge, TakesTheMedianOfATypesRanksAndTheLeastMemory) {
 
 TEST(Merge, HalvesAreInTheProfileWhereTheyWereMeasured) {
   const auto with_halves = [](double half) {
-    Measured m = measured(1);
+    RankMeasurements m = measured(1);
     m.shapes[0].seconds.resize(flotilla::probe::measured_count, Seconds{half});
     m.shapes[0].scatter.resize(flotilla::probe::measured_count, 0.05);
     return m;
@@ -89,7 +92,7 @@ TEST(Merge, NoOperationIsFasterThanThePeak) {
 
 TEST(Numbers, ComeBackInOrder) {
   const auto values = numbers(measured(3));
-  EXPECT_EQ(values.size(), 3u + 3 + 4 + 6 + 26);
+  EXPECT_EQ(values.size(), 3u + 3 + 2 + 4 + 6 + 26);
   EXPECT_EQ(numbers(with_numbers(measured(1), values)), values);
   EXPECT_NE(numbers(measured(1)), values);
 }

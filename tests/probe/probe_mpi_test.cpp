@@ -59,6 +59,7 @@ TEST(Measure, EverythingIsThereAndTheSameOnEveryRank) {
   EXPECT_GT(type.peak_fp32.value, 0);
   EXPECT_GT(type.peak_bf16.value, 0);
   EXPECT_GT(type.memory_bandwidth.value, 0);
+  EXPECT_TRUE(world().size() > 1 || !type.interference.any()) << "nobody to exchange with";
   for (Precision precision : request.precisions) {
     for (int degree = 1; degree <= std::min(world().size(), 2); ++degree)
       for (int o = 0; o < model::all_operation_count; ++o) {

@@ -29,6 +29,17 @@ TEST(Table, NamesCopiesOfGpusOnly) {
     EXPECT_LT(row.find(cell), row.find('\n', 1)) << table;
 }
 
+TEST(Table, ShowsInterferenceWhereItWasMeasured) {
+  Profile profile;
+  profile.device_types = {{"cpu:x:2t", flotilla::cluster::DeviceKind::cpu, Bytes{1 << 30}, {1e9}, {0}, {1e10}, "probe"}};
+  const auto model = flotilla::model::built_in("gpt2-tiny");
+  EXPECT_EQ(flotilla::probe::table(profile, model).find("Interference"), std::string::npos);
+  profile.device_types.front().interference = {0.034, Seconds{0.002}};
+  const auto table = flotilla::probe::table(profile, model);
+  const auto row = table.substr(table.find("\n  cpu:x", table.find("Interference")));
+  for (const auto* cell : {"3.4 %", "2.00 ms"}) EXPECT_LT(row.find(cell), row.find('\n', 1)) << table;
+}
+
 TEST(Table, HoldsDevicesLinksRatesAndShares) {
   const auto model = flotilla::model::built_in("gpt2-tiny");
   const flotilla::model::LayerShape shape{2, 16, 1, 0, Precision::fp32};

@@ -13,8 +13,8 @@ namespace {
 using flotilla::Precision;
 using flotilla::Seconds;
 using flotilla::probe::FewBlocks;
+using flotilla::probe::MeasuredShape;
 using flotilla::probe::settled;
-using flotilla::probe::Shape;
 using flotilla::probe::shape_sample;
 using flotilla::probe::ShapeSample;
 using flotilla::probe::summarize;
@@ -187,7 +187,7 @@ TEST(Settled, CountsUndisturbedVisits) {
 }
 
 TEST(Sampling, MeasuresEveryOperationAndGivesTheMemoryBack) {
-  const Shape shape{Precision::fp32, 2, 1, true};
+  const MeasuredShape shape{Precision::fp32, 2, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
   for (bool fresh : {true, false}) {
     const auto result = shape_sample(blocks, shape, Seconds{0.01}, {.fresh = fresh, .halves = !fresh});
@@ -209,7 +209,7 @@ TEST(Sampling, MeasuresEveryOperationAndGivesTheMemoryBack) {
 /// A thread beside this one on its processor takes about half of its time, in turns that are as long as many operations: by the clock they
 /// would take longer than what was computed in all.
 TEST(Sampling, ACrowdedRanksOperationsAreInProcessorTime) {
-  const Shape shape{Precision::fp32, 1, 1, true};
+  const MeasuredShape shape{Precision::fp32, 1, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
   (void)shape_sample(blocks, shape, Seconds{0.01}, {.fresh = true});
   cpu_set_t before, one;

@@ -37,7 +37,7 @@ TEST(MeasureUplinks, OneZoneHasNothingToMeasure) {
 
 TEST(TimedAllGather, EverybodyHearsEverybody) {
   const int me = world().rank().value;
-  const comm::Outcome mine{me != 1, ErrorKind::communication, me == 1 ? "tired" : ""};
+  const comm::PhaseOutcome mine{me != 1, ErrorKind::communication, me == 1 ? "tired" : ""};
   const auto answers = probe::timed_all_gather(world(), mine, 10.0 * me, patience, patience);
   ASSERT_EQ(static_cast<int>(answers.size()), world().size());
   for (int r = 0; r < world().size(); ++r) {

@@ -14,7 +14,7 @@
 namespace flotilla::program {
 namespace {
 
-Group group_of(const Placement& placement) {
+Group group_of(const RankLocations& placement) {
   Group group;
   for (std::size_t r = 0; r < placement.node.size(); ++r) group.members.emplace_back(static_cast<int>(r));
   group.subgroups = subgroups_of({group.members}, placement);
@@ -101,7 +101,7 @@ TEST(HierarchicalAllReduce, LevelsThatChangeNothingAreLeftOut) {
 
 /// All groups of a tensor-parallel stage add in one order: replicas that share a node in one of them only are not taken for a subgroup.
 TEST(HierarchicalAllReduce, ReplicasMustStandTogetherInEveryGroup) {
-  const Placement placement{{0, 0, 0, 1, 1, 1, 1, 1}, std::vector<int>(8, 0)};
+  const RankLocations placement{{0, 0, 0, 1, 1, 1, 1, 1}, std::vector<int>(8, 0)};
   const std::vector<Rank> first{Rank{0}, Rank{1}, Rank{3}, Rank{4}}, second{Rank{2}, Rank{5}, Rank{6}, Rank{7}};
   EXPECT_EQ(subgroups_of({first}, placement), (SubgroupLevels{{0, 0, 1, 1}}));
   EXPECT_EQ(subgroups_of({first, second}, placement), (SubgroupLevels{{0, 1, 2, 2}}));

@@ -7,6 +7,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/program/program.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -144,6 +145,98 @@ TEST(LayerPrograms, KeepParametersAndOptimizer) {
     if (tensor.shape.size() == 1 || tensor.layer == 0)
       others += static_cast<double>(tensor.axis == model::Axis::none ? tensor.elements() : tensor.elements() / 8);
   EXPECT_NEAR(state, matrices + 18 * others, 1e3);
+}
+
+/// Mixtral on eight replicas of Megatron-Core: groups of g replicas hold all experts of a block once, and the rest everywhere. Weights of
+/// 2 bytes, gradients of 4 and a sharded optimizer of 12, of which experts are on 8 / g replicas.
+TEST(LayerPrograms, ShareExpertsAmongReplicas) {
+  model::Config model = model::built_in("mixtral-8x7b");
+  model.positions = 2048;
+  auto plan = plan_of(model, {1, 1, 8, 1, 1, 2}, Precision::bf16);
+  plan.shard_optimizer = true;
+  const double experts = 32.0 * 8 * 3 * 4096 * 14336, all = 46702792704.0;
+  const auto state = [&](const Runtime& runtime) {
+    const auto program = lower(plan, runtime);
+    const auto& c = program.classes[0];
+    return static_cast<double>((of(c, Category::parameters) + of(c, Category::gradients) + of(c, Category::optimizer)).count);
+  };
+  Runtime runtime = runtime_named("megatron-core");
+  const auto expected = [&](double group) { return (all - experts) * (6 + 12.0 / 8) + experts / group * (6 + 12 * group / 8); };
+  EXPECT_NEAR(state(runtime), expected(8), 1e3) << "as many as divide experts and replicas";
+  EXPECT_EQ(lower(plan, runtime).classes[0].shape.expert_parallel, 8);
+  for (const int group : {1, 2, 4}) {
+    runtime.layers->expert_parallel = group;
+    EXPECT_NEAR(state(runtime), expected(group), 1e3) << group;
+  }
+  EXPECT_EQ(lower(plan, runtime_named("pytorch-fsdp")).classes[0].shape.expert_parallel, 1) << "every replica holds all of them";
+  runtime.layers->expert_parallel = 3;
+  const auto refused = tests::refusal(ErrorKind::unavailable, [&] { lower(plan, runtime); });
+  EXPECT_NE(refused.find("among 3 replicas; expected a divisor of the 8 experts"), std::string::npos) << refused;
+  runtime.layers->expert_parallel = 8;
+  const auto group = [&](int replicas) {
+    return lower(plan_of(model, {1, 1, replicas, 1, 1, 2}, Precision::bf16), runtime).classes[0].shape.expert_parallel;
+  };
+  EXPECT_EQ(group(1), 1) << "as a search tries out a layer";
+  EXPECT_EQ(group(12), 4);
+}
+
+/// Of Mixtral's blocks a token keeps: four rows of `hidden` and its heads' queries, keys, values and outputs, as of any block; the columns
+/// of two experts, gate, other and product; rows before and behind each of the two. Of DeepSeekMoE's first block the dense columns.
+TEST(LayerPrograms, KeepWhatTokensGoThrough) {
+  model::Config model = model::built_in("mixtral-8x7b");
+  model.positions = 2048;
+  const auto kept = [&](int blocks) {
+    model.blocks = blocks;
+    const auto program = lower(plan_of(model, {1, 1, 1, 1, 1, 1}, Precision::bf16), runtime_named("megatron-core"));
+    return static_cast<double>(of(program.classes[0], Category::activations).count);
+  };
+  const double token = 2 * (4.0 * 4096 + (4096 + 2 * 1024) + 4096 + 2 * 3 * 14336 + 2 * 2 * 4096);
+  EXPECT_NEAR(kept(3) - kept(2), 2048 * token, 1);
+  model = model::built_in("deepseek-moe-16b");
+  model.positions = 2048;
+  const double alike = 2 * (4.0 * 2048 + 4 * 2048), experts = 2 * (3.0 * (6 * 1408 + 2816) + 2 * 6 * 2048), dense = 2 * 3.0 * 10944;
+  EXPECT_NEAR(kept(3) - kept(2), 2048 * (alike + experts), 1);
+  model.experts.dense_blocks = {0, 1};
+  EXPECT_NEAR(kept(4) - kept(3), 2048 * (alike + experts), 1);
+  const double two = kept(3);
+  model.experts.dense_blocks = {0};
+  EXPECT_NEAR(kept(3) - two, 2048 * (experts - dense), 1);
+}
+
+/// DeepSpeed copies up to 500 million gradients in fp32 together for their sum.
+TEST(LayerPrograms, SumsInFp32HaveACopyOfGradients) {
+  const auto buckets = [](int hidden, Precision precision) {
+    Runtime runtime = runtime_named("megatron-deepspeed");
+    const auto plan = plan_of(model_of(hidden, 8, 16), {1, 1, 1, 1, 1, 1}, precision);
+    const Bytes with = of(lower(plan, runtime).classes[0], Category::communication);
+    const auto elements = of(lower(plan, runtime).classes[0], Category::parameters).count / 2;
+    runtime.layers->summed_together = 0;
+    return std::pair{with - of(lower(plan, runtime).classes[0], Category::communication), elements};
+  };
+  const auto [few, elements] = buckets(1024, Precision::bf16);
+  EXPECT_NEAR(static_cast<double>(few.count), 4.0 * static_cast<double>(elements), 1e4);
+  EXPECT_NEAR(static_cast<double>(buckets(4096, Precision::bf16).first.count), 2e9, 1e4);
+  EXPECT_EQ(buckets(4096, Precision::fp16).first, Bytes{});
+}
+
+/// InternEvo's step holds 14 bytes more of an updated parameter, where the activations of its passes were.
+TEST(LayerPrograms, UpdatesTakeThePlaceOfActivations) {
+  Runtime runtime = runtime_named("internevo");
+  const auto transient = [&](const plan::Plan& plan) {
+    const auto& c = lower(plan, runtime).classes[0];
+    return of(c, Category::activations) + of(c, Category::workspace);
+  };
+  const auto elements = [&](const plan::Plan& plan) { return of(lower(plan, runtime).classes[0], Category::parameters).count / 2; };
+  auto plan = plan_of(model_of(1024, 8, 16), {1, 1, 4, 1, 1, 1}, Precision::bf16);
+  const Bytes whole = transient(plan);
+  plan.shard_optimizer = true;
+  const Bytes shared = transient(plan);
+  EXPECT_NEAR(static_cast<double>(whole.count), 14.0 * static_cast<double>(elements(plan)), 1e4);
+  EXPECT_LT(shared, whole) << "four replicas update a quarter each";
+  runtime.layers->update_temporaries_half = {};
+  const Bytes passes = transient(plan);
+  runtime = runtime_named("internevo");
+  EXPECT_EQ(shared, std::max(passes, Bytes{14 * elements(plan) / 4}));
 }
 
 TEST(LayerPrograms, RecomputationKeepsLess) {

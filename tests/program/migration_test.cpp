@@ -37,7 +37,7 @@ constexpr unsigned parameter = 1, moments = 2, weight = 4;
 
 /// One plan read plainly: what stands where on each rank.
 struct Reading {
-  Reading(const plan::Plan& plan, const Placement& placement) : half{plan.precision != Precision::fp32} {
+  Reading(const plan::Plan& plan, const RankLocations& placement) : half{plan.precision != Precision::fp32} {
     const auto layout = plan::shard_layout(plan);
     for (std::size_t t = 0; t < layout.tensors.size(); ++t) {
       sizes.push_back(layout.tensors[t].elements());
@@ -70,7 +70,7 @@ struct Reading {
   std::map<std::pair<Rank, int>, std::vector<unsigned char>> numbers;  ///< (rank, tensor): kinds of each element
 
  private:
-  void read_shares(const plan::Plan& plan, const Placement& placement) {
+  void read_shares(const plan::Plan& plan, const RankLocations& placement) {
     Runtime runtime;
     runtime.placement = placement;
     const auto program = lower(plan, runtime);
@@ -204,7 +204,7 @@ class Rehearsal {
   std::map<std::pair<Rank, int>, std::vector<unsigned char>> has_;
 };
 
-std::int64_t expect_exact(const plan::Plan& from, const plan::Plan& to, const Placement& placement = {}) {
+std::int64_t expect_exact(const plan::Plan& from, const plan::Plan& to, const RankLocations& placement = {}) {
   const std::string what = to_string(from.precision) + ": " + plan::summary(from) + " -> " + plan::summary(to);
   const Reading before{from, placement}, after{to, placement};
   const auto migration = migrate(from, to, placement);
@@ -323,7 +323,7 @@ TEST(Migration, NearOnesAreAskedFirst) {
     for (const auto& t : migrate(zoned, there).transfers)
       for (const auto& run : t.runs)
         EXPECT_TRUE(t.stays() || t.from == Rank{3} || t.to < Rank{4} || (shares && run.carried == Carried::moments)) << t.from << t.to;
-    const Placement nodes{{0, 1, 2, 3, 0, 1, 2, 3}, std::vector<int>(8, 0)};
+    const RankLocations nodes{{0, 1, 2, 3, 0, 1, 2, 3}, std::vector<int>(8, 0)};
     for (const auto& t : migrate(from, to, nodes).transfers)
       for (const auto& run : t.runs)
         EXPECT_TRUE(t.stays() || t.to.value == t.from.value + 4 || (shares && run.carried == Carried::moments)) << t.from << t.to;

@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 #include "plan/random_plan.hpp"
 #include "support/random.hpp"
 
 namespace flotilla::tests {
 
 /// Some nodes, each in one of some zones, and ranks anywhere on them; now and then nobody knows.
-inline program::Placement any_placement(std::mt19937& random, int ranks) {
-  program::Placement placement;
+inline program::RankLocations any_placement(std::mt19937& random, int ranks) {
+  program::RankLocations placement;
   if (between(random, 0, 3) == 0) return placement;
   const int nodes = between(random, 1, 4), zones = between(random, 1, 2);
   for (int rank = 0; rank < ranks; ++rank) {

@@ -26,8 +26,8 @@ const std::string whole_run = R"({"id": "one", "hardware": {"device_type": "V100
 
 class PublishedRuns : public testing::Test {
  protected:
-  std::vector<published::Run> read(const std::string& runs) {
-    const auto file = folder_.path() / "made_up.json";
+  std::vector<published::Run> read(const std::string& runs, const std::string& source = "made_up") {
+    const auto file = folder_.path() / (source + ".json");
     std::ofstream{file} << file_with(runs);
     return files::read_published_runs(file);
   }
@@ -47,6 +47,7 @@ TEST_F(PublishedRuns, AreReadWithTheNetworkInWords) {
   EXPECT_EQ(run.source, "made_up");
   EXPECT_EQ(run.hardware.network_cards, 4);
   EXPECT_DOUBLE_EQ(run.hardware.network_card.value, 12.5e9);
+  EXPECT_EQ(run.hardware.pair_links, 0);
   EXPECT_EQ(run.parallel.sharding, published::Sharding::optimizer);
   EXPECT_EQ(run.measured.memory, Bytes{9'500'000'000});
   EXPECT_TRUE(run.complete);
@@ -74,6 +75,77 @@ TEST_F(PublishedRuns, WithPartsOfSequencesAreShorterSequencesOnMoreReplicas) {
   EXPECT_EQ(expression.run->plan.global_batch, 64);
   EXPECT_EQ(expression.run->plan.stages[0].replicas.size(), 2u);
   EXPECT_EQ(expression.run->runtime.layers->context, 2);
+}
+
+published::Run of_tensor_group(published::Run run, int tensor) {
+  run.hardware.device_type = "A100-80";
+  run.hardware.devices = run.hardware.per_node = run.parallel.tensor = tensor;
+  run.parallel.pipeline = run.parallel.data = 1;
+  run.parallel.sharding = published::Sharding::none;
+  run.model.hidden = 8192;
+  run.model.heads = 64;
+  run.model.feed_forward = 32768;
+  run.model.blocks = 4;
+  return run;
+}
+
+/// Four links to each of three others are all twelve of an A100: a group of four stays on its board, one of eight passes PCIe.
+TEST_F(PublishedRuns, HaveBoardsWhereTheirNodesHaveNoSwitch) {
+  const auto seconds = [&](const published::Run& run) { return published::compare(run, catalogue_).forecast.value; };
+  published::Run run = changed("NVLink in the node", "NVLink 4 in the node");
+  EXPECT_EQ(run.hardware.pair_links, 4);
+  for (const int tensor : {4, 8}) {
+    run = of_tensor_group(run, tensor);
+    published::Run with_switch = run;
+    with_switch.hardware.pair_links = 0;
+    const auto layers = *published::express(run, catalogue_).run->runtime.layers;
+    EXPECT_EQ(layers.board, 4);
+    EXPECT_NEAR(layers.between_boards.value, 100e9, 1);
+    if (tensor == 4) {
+      EXPECT_EQ(seconds(run), seconds(with_switch));
+    } else {
+      EXPECT_GT(seconds(run), 1.02 * seconds(with_switch));
+    }
+  }
+}
+
+/// A host that waits for every kernel adds its time to the device's; four kernels more where the fused softmax does not take the scores;
+/// heads of 108 columns go without matrix units.
+TEST_F(PublishedRuns, TakeLongerWhereHostOrShapesHoldKernelsUp) {
+  const auto seconds = [&](const published::Run& run) { return published::compare(run, catalogue_).forecast.value; };
+  const published::Run plain = of_tensor_group(read(whole_run).at(0), 8);
+  published::Run waits = plain;
+  waits.waits_for_kernels = true;
+  const double host = 8 * 4 * (28 + 28 + 36) * 35e-6;  // microbatches, blocks, kernels of their passes
+  EXPECT_NEAR(seconds(waits) - seconds(plain), host, 0.2 * host);
+  published::Run steps = plain;
+  steps.microbatch = 1;
+  published::Run odd = steps, even = steps;
+  odd.model.heads = 8 * 6;  // six matrices of scores on a device
+  even.model.heads = 8 * 8;
+  odd.model.hidden = even.model.hidden = 6144;
+  EXPECT_GT(seconds(odd), 1.02 * seconds(even)) << "though it has fewer scores";
+  published::Run unaligned = plain, aligned = plain;
+  unaligned.model.hidden = aligned.model.hidden = 6912;
+  unaligned.model.heads = 64;  // 108 columns
+  aligned.model.heads = 72;    // 96
+  EXPECT_GT(seconds(unaligned), 1.02 * seconds(aligned)) << "though it has fewer scores";
+}
+
+/// Megatron-Core's test cases have their options in their names: 8 bytes more of a logit, and gradients of all micro-batches' logits.
+TEST_F(PublishedRuns, KeepLogitsAsTheirTestCasesSay) {
+  const auto bytes = [&](const std::string& name) {
+    published::Run run = changed(R"("id": "one")", R"("id": "one", "file": ")" + name + "\"");
+    run.runtime = "megatron-core";
+    run.measured.measure = published::MemoryMeasure::allocated;
+    run.measured.last_stage = true;
+    const Comparison c = published::compare(run, catalogue_);
+    EXPECT_TRUE(c.memory) << c.reason;
+    return static_cast<double>(c.memory->count);
+  };
+  const double logits = 4.0 * 1024 * 50432 / 2, plain = bytes("a_case");
+  EXPECT_NEAR(bytes("a_case_cross_entropy_loss_fusion") - plain, 8 * logits, 0.01 * plain);
+  EXPECT_NEAR(bytes("a_case_defer_embedding_wgrad_compute") - plain, 2 * 3 * logits, 0.01 * plain);
 }
 
 TEST_F(PublishedRuns, SayWhyTheyCannotBeExpressed) {
@@ -170,11 +242,77 @@ TEST_F(PublishedRuns, SeenFromOutsideHoldMoreThanTheirTensors) {
 }
 
 TEST_F(PublishedRuns, ThatMustRepeatTakeLargerWorkspaces) {
-  const std::string core = "\"runtime\": \"megatron-core\",";
-  const auto workspaces = [&](const std::string& more) {
-    return published::express(changed(R"("runtime": "megatron-deepspeed",)", core + more), catalogue_).run->runtime.layers->workspaces;
+  const auto workspaces = [&](const std::string& device, bool repeats) {
+    published::Run run = changed("V100-SXM2-32", device);
+    run.runtime = "megatron-core";
+    run.deterministic = repeats;
+    return published::express(run, catalogue_).run->runtime.layers->workspaces;
   };
-  EXPECT_EQ(workspaces(" \"deterministic\": true,") - workspaces(""), Bytes{48 << 20});
+  const Bytes usual{8519680}, more{32 << 20}, usual_library{4 << 20};
+  EXPECT_EQ(workspaces("A100-80", true) - workspaces("A100-80", false), 2 * (more - usual));
+  const Bytes larger = 2 * (more - usual) + more - usual_library;
+  EXPECT_EQ(workspaces("H100-80", false) - workspaces("A100-80", false), larger) << "recommended from Hopper on";
+  EXPECT_EQ(workspaces("H100-80", true), workspaces("H100-80", false));
+}
+
+/// Optimizers by what sources' code says: InternEvo flattens gradients, its FSDP does not; Megatron-LM of 2021 keeps them in fp32.
+TEST_F(PublishedRuns, KeepWhatTheirOptimizersNeed) {
+  published::Run run = changed("V100-SXM2-32", "A100-80");
+  run.runtime = "internevo";
+  const auto temporaries = [&] { return published::express(run, catalogue_).run->runtime.layers->update_temporaries_half; };
+  EXPECT_EQ(temporaries(), Bytes{14});
+  run.parallel.sharding = published::Sharding::parameters;
+  EXPECT_EQ(temporaries(), Bytes{12});
+  run.runtime = "megatron-lm";
+  const auto parameter = [&] { return published::express(run, catalogue_).run->runtime.layers->in_fp16.total(); };
+  EXPECT_EQ(parameter(), Bytes{18});
+  run.gradients_stay = true;
+  EXPECT_EQ(parameter(), Bytes{22});
+}
+
+/// A full device has blocks that its allocator cannot give back: 8 % of the tensors' bytes with Megatron-DeepSpeed.
+TEST_F(PublishedRuns, GoOutOfMemoryBeforeTensorsFillTheDevice) {
+  published::Run run = changed(R"("hidden": 1024)", R"("hidden": 8192)");
+  run.model.feed_forward = 32768;
+  const auto fits = [&](double share) {
+    auto catalogue = catalogue_;
+    for (auto& entry : catalogue)
+      if (entry.name == "V100-32") entry.memory.value = 1e15;
+    const double outside = static_cast<double>(published::compare(run, catalogue).memory->count);  // 1.2 times the tensors, and the process
+    for (auto& entry : catalogue)
+      if (entry.name == "V100-32") entry.memory.value = share * outside;
+    return published::compare(run, catalogue).fits;
+  };
+  EXPECT_TRUE(fits(1));
+  EXPECT_TRUE(fits(0.93));
+  EXPECT_FALSE(fits(0.87)) << "more than all tensors";
+}
+
+/// Where a rank's peak is what stays after the step, peaks were counted anew after the passes: the run tells none.
+TEST_F(PublishedRuns, TakeThePeakOfTheFullestRank) {
+  const auto memory = [&](const std::string& ranks) {
+    return changed("\"peak_memory_gb\": 9.5", "\"memory_per_rank\": {" + ranks + "}").measured.memory;
+  };
+  const std::string one = R"("0": {"allocated_mib": 100, "max_allocated_mib": 120})",
+                    other = R"("1": {"allocated_mib": 100, "max_allocated_mib": 110})",
+                    reset = R"("2": {"allocated_mib": 90, "max_allocated_mib": 90})";
+  EXPECT_EQ(memory(one + "," + other), Bytes{120 << 20});
+  EXPECT_FALSE(memory(one + "," + reset));
+}
+
+/// Of Megatron-Core's test cases with one expert a token, such group the products of experts as say so.
+TEST_F(PublishedRuns, GroupExpertsAsTheirTestCasesDo) {
+  const auto groups = [&](const std::string& file, int per_token) {
+    const std::string member = "\"id\": \"one\"";
+    std::string text = whole_run;
+    const std::string heads = R"("heads": 16)", more = heads + R"(, "experts": 8, "top_k": )" + std::to_string(per_token);
+    text.replace(text.find(heads), heads.size(), more);
+    text.replace(text.find(member), member.size(), member + ", \"file\": \"" + file + "\"");
+    return read(text, "megatron_core_golden_moe").at(0).groups_experts;
+  };
+  EXPECT_TRUE(groups("a_case_groupedGEMM", 1));
+  EXPECT_FALSE(groups("a_case", 1));
+  EXPECT_TRUE(groups("a_case", 2));
 }
 
 TEST_F(PublishedRuns, StateVirtualStagesByTheirLayersToo) {

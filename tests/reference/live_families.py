@@ -39,6 +39,7 @@ OPT = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, ffn_dim=5
 LLAMA = dict(num_hidden_layers=2, hidden_size=24, intermediate_size=34, max_position_embeddings=12, vocab_size=61, num_attention_heads=6,
              num_key_value_heads=3, pad_token_id=None, bos_token_id=0, eos_token_id=0)
 NEOX = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, intermediate_size=58, max_position_embeddings=12, vocab_size=61)
+GEMMA = dict(**{**LLAMA, "num_hidden_layers": 4}, sliding_window=4)
 STRETCHED = dict(rope_type="llama3", rope_theta=10000.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
                  original_max_position_embeddings=8)
 MODELS = {
@@ -58,6 +59,14 @@ MODELS = {
     "gpt_neox": transformers.GPTNeoXConfig(**NEOX),
     "gpt_neox_sequential": transformers.GPTNeoXConfig(**NEOX, use_parallel_residual=False, hidden_act="gelu_fast", attention_bias=False,
                                                       rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5)),
+    # Caps and scores' widths that bend scores and logits of this size.
+    "gemma2": transformers.Gemma2Config(**GEMMA, head_dim=6, query_pre_attn_scalar=5, attn_logit_softcapping=3.0,
+                                        final_logit_softcapping=2.0),
+    "gemma2_plain": transformers.Gemma2Config(**GEMMA, head_dim=8, attn_logit_softcapping=None, final_logit_softcapping=None,
+                                              tie_word_embeddings=False, attention_bias=True),
+    "gemma3": transformers.Gemma3TextConfig(**GEMMA, head_dim=6, layer_types=["sliding_attention", "full_attention"] * 2,
+                                            rope_parameters={"sliding_attention": dict(rope_type="default", rope_theta=50.0),
+                                                             "full_attention": dict(rope_type="linear", factor=4.0, rope_theta=1000.0)}),
     "bloom": transformers.BloomConfig(n_layer=2, hidden_size=24, n_head=3, vocab_size=61, bos_token_id=0, eos_token_id=0, pad_token_id=None),
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the numbers that pytorch_test.cpp compares Flotilla with: loss, logits, every gradient and a few AdamW updates of small GPT-2,
-OPT, GPT-Neo, Llama, Qwen3, GPT-NeoX and BLOOM models, by Hugging Face's own modules in PyTorch.
+OPT, GPT-Neo, Llama, Qwen3, GPT-NeoX, BLOOM and Gemma models, by Hugging Face's own modules in PyTorch.
 
 Everything is computed in float64 and rounded to float32 on writing, so that the numbers' own error is far below the test's bounds.
 Weights and tokens are formulas (see weights() and tokens()) that the test repeats; the files hold results alone. README.md says what is
@@ -21,6 +21,8 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import modeling_rope_utils
 from transformers.models.bloom import modeling_bloom
+from transformers.models.gemma2 import modeling_gemma2
+from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.gpt_neo import modeling_gpt_neo
 from transformers.models.gpt_neox import modeling_gpt_neox
 from transformers.models.llama import modeling_llama
@@ -51,6 +53,13 @@ GPT_NEOX = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, inte
                 hidden_act="gelu", rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))
 # Three heads: the third's slope is none of a power of two.
 BLOOM = dict(n_layer=2, hidden_size=24, n_head=3, vocab_size=61, bos_token_id=0, eos_token_id=0, pad_token_id=None)
+# A window in one of two blocks. Caps and the scores' width bend scores and logits of this size.
+GEMMA2 = dict(LLAMA, num_attention_heads=6, num_key_value_heads=3, head_dim=6, sliding_window=4, query_pre_attn_scalar=5,
+              attn_logit_softcapping=3.0, final_logit_softcapping=2.0)
+GEMMA3 = dict(LLAMA, num_attention_heads=6, num_key_value_heads=3, head_dim=6, sliding_window=4, query_pre_attn_scalar=5,
+              layer_types=["sliding_attention", "full_attention"],
+              rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=50.0),
+                                   full_attention=dict(rope_type="linear", factor=4.0, rope_theta=1000.0)))
 MODELS = {
     "gpt2": (transformers.GPT2LMHeadModel, transformers.GPT2Config(**GPT2)),
     "opt": (transformers.OPTForCausalLM, transformers.OPTConfig(**OPT, do_layer_norm_before=True, word_embed_proj_dim=24)),
@@ -66,6 +75,8 @@ MODELS = {
     "qwen3": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**QWEN3)),
     "gpt_neox": (transformers.GPTNeoXForCausalLM, transformers.GPTNeoXConfig(**GPT_NEOX)),
     "bloom": (transformers.BloomForCausalLM, transformers.BloomConfig(**BLOOM)),
+    "gemma2": (transformers.Gemma2ForCausalLM, transformers.Gemma2Config(**GEMMA2)),
+    "gemma3": (transformers.Gemma3ForCausalLM, transformers.Gemma3TextConfig(**GEMMA3)),
 }
 
 
@@ -81,10 +92,10 @@ def bits(name, count):
         return (x ^ (x >> numpy.uint64(31))) >> numpy.uint64(48)
 
 
-def weights(name, shape):
-    """Odd multiples of 2^-18 in (-1/4, 1/4), plus 1 for the weights of norms: all exact in float32."""
+def weights(name, shape, norms_about_one=True):
+    """Odd multiples of 2^-18 in (-1/4, 1/4), plus 1 for the weights of norms, unless the model adds it: all exact in float32."""
     values = (2 * bits(name, math.prod(shape)).astype(numpy.float64) + 1 - 2**16) / 2**18
-    if "norm" in name and name.endswith(".weight"):
+    if norms_about_one and "norm" in name and name.endswith(".weight"):
         values += 1
     return torch.from_numpy(values.reshape(shape))
 
@@ -110,8 +121,8 @@ class Tensor:
     def gradient(self):
         return self.join([p.grad for p in self.parameters])
 
-    def fill(self):
-        rows = weights(self.name, tuple(self.values().shape)).split(
+    def fill(self, norms_about_one=True):
+        rows = weights(self.name, tuple(self.values().shape), norms_about_one).split(
             [p.shape[1 if self.transposed else 0] for p in self.parameters])
         with torch.no_grad():
             for parameter, value in zip(self.parameters, rows):
@@ -129,7 +140,7 @@ class Grouped(Tensor):
         parts = [v.unflatten(0, (self.groups, -1)) for v in values]
         return torch.cat(parts, dim=1).flatten(0, 1).detach().clone()
 
-    def fill(self):
+    def fill(self, norms_about_one=True):
         extents = [p.shape[0] // self.groups for p in self.parameters]
         rows = weights(self.name, tuple(self.values().shape)).unflatten(0, (self.groups, -1)).split(extents, dim=1)
         with torch.no_grad():
@@ -207,9 +218,15 @@ def llama_tensors(model):
         if hasattr(attention, "q_norm"):
             found.append(Tensor(f"block.{i}.attention.query_norm.weight", [attention.q_norm.weight]))
             found.append(Tensor(f"block.{i}.attention.key_norm.weight", [attention.k_norm.weight]))
-        found.append(Tensor(f"block.{i}.norm2.weight", [block.post_attention_layernorm.weight]))
+        before = block.post_attention_layernorm
+        if hasattr(block, "pre_feedforward_layernorm"):
+            found.append(Tensor(f"block.{i}.attention.output_norm.weight", [before.weight]))
+            before = block.pre_feedforward_layernorm
+        found.append(Tensor(f"block.{i}.norm2.weight", [before.weight]))
         found += joined(f"block.{i}.feed_forward.up", [mlp.gate_proj, mlp.up_proj])
         found += linear(f"block.{i}.feed_forward.down", mlp.down_proj)
+        if hasattr(block, "post_feedforward_layernorm"):
+            found.append(Tensor(f"block.{i}.feed_forward.output_norm.weight", [block.post_feedforward_layernorm.weight]))
     found.append(Tensor("head.norm.weight", [body.norm.weight]))
     return found if config.tie_word_embeddings else found + [Tensor("head.word", [model.lm_head.weight])]
 
@@ -238,7 +255,7 @@ def bloom_tensors(model):
 
 
 TENSORS = {"gpt2": gpt2_tensors, "opt": opt_tensors, "gpt_neo": gpt_neo_tensors, "llama": llama_tensors, "qwen3": llama_tensors,
-           "gpt_neox": gpt_neox_tensors, "bloom": bloom_tensors}
+           "gpt_neox": gpt_neox_tensors, "bloom": bloom_tensors, "gemma2": llama_tensors, "gemma3_text": llama_tensors}
 
 
 class Float64:
@@ -250,16 +267,26 @@ class Float64:
         return getattr(torch, name)
 
 
+def gemma_norm(self, x):
+    return self._norm(x) * (1.0 + self.weight)
+
+
 @contextlib.contextmanager
 def in_float64():
-    """Scores of GPT-Neo and BLOOM, and norms and angles of those with rotation, go through float32 whatever the model's type; here they
-    do not."""
-    modules = (modeling_bloom, modeling_gpt_neo, modeling_gpt_neox, modeling_llama, modeling_qwen3, modeling_rope_utils)
+    """Scores of GPT-Neo, BLOOM and Gemma 2, and norms and angles of those with rotation, go through float32 whatever the model's type;
+    here they do not."""
+    norms = (modeling_gemma2.Gemma2RMSNorm, modeling_gemma3.Gemma3RMSNorm)
+    forwards = [norm.forward for norm in norms]
+    modules = (modeling_bloom, modeling_gemma2, modeling_gemma3, modeling_gpt_neo, modeling_gpt_neox, modeling_llama, modeling_qwen3, modeling_rope_utils)
     for module in modules:
         module.torch = Float64()
+    for norm in norms:
+        norm.forward = gemma_norm
     try:
         yield
     finally:
+        for norm, forward in zip(norms, forwards):
+            norm.forward = forward
         for module in modules:
             module.torch = torch
 
@@ -276,7 +303,7 @@ def make_model(kind, config, attention):
     ours, theirs = [id(p) for t in found for p in t.parameters], [id(p) for p in model.parameters()]
     assert sorted(ours) == sorted(theirs), "a parameter is missing, doubled or not tied"
     for tensor in found:
-        tensor.fill()
+        tensor.fill(not config.model_type.startswith("gemma"))
     return model, found
 
 

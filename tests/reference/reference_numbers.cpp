@@ -90,6 +90,26 @@ ReferenceNumbers reference_numbers(const std::string& name) {
   return numbers;
 }
 
+ReferenceNumbers document_numbers(const std::string& name) {
+  ReferenceNumbers numbers;
+  numbers.model = files::read_hugging_face_config(folder / (name + ".config.json"));
+  Reader reader{name + ".documents"};
+  numbers.steps = reader.steps();
+  if (numbers.steps.size() != 1) throw std::runtime_error{name + ".documents.txt: expected one step"};
+  numbers.logits = reader.tensor("logits", {numbers.sequences, numbers.length, numbers.model.vocabulary});
+  for (const auto& t : model::tensors(numbers.model)) numbers.gradients[t.name] = reader.tensor("gradient/" + t.name, t.shape);
+  reader.expect_end();
+  return numbers;
+}
+
+std::vector<std::int32_t> document_starts() {
+  const std::vector<std::int32_t> begins[ReferenceNumbers::sequences] = {{0, 4, 7}, {0}, {0, 1, 9}, {0, 5}};  // documents_numbers.py
+  std::vector<std::int32_t> starts;
+  for (const auto& of : begins)
+    for (int i = 0; i < ReferenceNumbers::length; ++i) starts.push_back(*std::prev(std::ranges::upper_bound(of, i)));
+  return starts;
+}
+
 AdapterNumbers adapter_numbers(const std::string& name) {
   AdapterNumbers numbers;
   numbers.model = files::read_hugging_face_config(folder / (name + ".config.json"));

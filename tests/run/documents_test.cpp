@@ -97,6 +97,29 @@ TEST(DocumentsRun, OfAMixtureInPhases) {
   EXPECT_GT(std::abs(alone.at(12) - joined.at(12)), 1e-3);
 }
 
+Ended evaluate(int ranks, const Words& more) {
+  return tests::run(mpirun(ranks) + Words{FLOTILLA_BINARY, "evaluate", unbroken().string(), "--data", text_file().string(), "--evaluate.format=text",
+                                          "--length=32", "--format=json"} + more);
+}
+double loss_of(const Ended& ended) {
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  return files::Json::parse(ended.out, "evaluate").at("files").items().front().get_double("loss");
+}
+
+/// What the run was trained on is predicted better as it was trained on; on any number of ranks alike.
+TEST(DocumentsRun, AreScoredApartOnRequest) {
+  const Words separate{"--evaluate.documents=separate", "--evaluate.document-end=32"};
+  const double apart = loss_of(evaluate(1, separate)), joined = loss_of(evaluate(1, {}));
+  EXPECT_LT(apart, joined);
+  EXPECT_NEAR(loss_of(evaluate(2, separate + Words{"--tensor-parallel=2"})), apart, 1e-5 * apart);
+  EXPECT_NEAR(loss_of(evaluate(3, separate + Words{"--inference.pipeline=3"})), apart, 1e-5 * apart);
+  const auto unknown = evaluate(1, {"--evaluate.documents=separate"}), no_effect = evaluate(1, {"--evaluate.document-end=32"});
+  EXPECT_EQ(unknown.code, 65);
+  EXPECT_NE(the_error(unknown).find("text.txt: does not say where documents end"), std::string::npos) << unknown.err;
+  EXPECT_EQ(no_effect.code, 64);
+  EXPECT_NE(the_error(no_effect).find("has no effect unless --evaluate.documents is separate"), std::string::npos) << no_effect.err;
+}
+
 /// Of the peak of `flotilla simulate` under the plan of the unbroken run.
 std::int64_t forecast_bytes(const std::string& documents) {
   const auto plan = folder() / "plan.json";

@@ -75,6 +75,25 @@ TEST_F(FirstRun, FitsEightyColumnsSpeaksFirstAndSumsUp) {
   EXPECT_NE(ended.out.find((run_ / "step-6").string()), std::string::npos) << ended.out;
 }
 
+/// mpirun gives its ranks a terminal in any case.
+TEST(UnderMpirun, TablesAreBoldOnATerminalOnly) {
+  const auto command = mpirun(1) + Words{FLOTILLA_BINARY, "plan", "--model.name=gpt2-tiny", "--pool=A100-40=2/2", "--training.global-batch=2"};
+  const std::string bold = "\x1b[1m";
+  const auto into_file = run(command);
+  ASSERT_EQ(into_file.code, 0) << into_file.err;
+  EXPECT_NE(into_file.out.find("stage  layers"), std::string::npos) << into_file.out;
+  EXPECT_EQ(into_file.out.find('\x1b'), std::string::npos) << into_file.out;
+  std::string line;
+  for (const auto& word : command) line += word + ' ';
+  const auto file = (folder() / "typescript").string();
+  const auto on_terminal = run({"script", "-qec", line, file});
+  ASSERT_EQ(on_terminal.code, 0) << on_terminal.err << on_terminal.out;
+  EXPECT_NE(files::read_text(file).find(bold), std::string::npos) << files::read_text(file);
+  const auto into_pipe = run({"script", "-qec", line + "| cat", file});
+  ASSERT_EQ(into_pipe.code, 0) << into_pipe.err << into_pipe.out;
+  EXPECT_EQ(files::read_text(file).find(bold), std::string::npos) << files::read_text(file);
+}
+
 TEST_F(FirstRun, MoreStepsKeepTheScheduleUnlessAsked) {
   ASSERT_EQ(go(6).code, 0);
   const auto least = rate_of(6);

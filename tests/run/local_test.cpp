@@ -68,6 +68,26 @@ TEST(LocalCheckpoints, HaveTheSameBitsAndLeaveNothingOnTheNodes) {
   }
 }
 
+/// Adapters beside weights that stay: parts hold no moments of these. What a killed run comes back to has the bits of one that nothing
+/// disturbed.
+TEST(LocalCheckpoints, OfAdaptersHaveTheSameBitsThroughAKill) {
+  const auto base = folder() / "base", straight = folder() / "adapters", directory = folder() / "adapters-local";
+  ASSERT_EQ(run(plain(base, 3)).code, 0);
+  const Words lora{"--lora.rank=4", "--lora.alpha=8", "--from", (base / "step-3").string(), "--training.decay-steps=1000000"};
+  Process process{local(directory, 1'000'000, lora), folder()};
+  EXPECT_TRUE(wait_until([&] { return steps_logged(directory) >= 8 || !process.running(); }, patience)) << process.err();
+  for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
+  process.wait(patience);
+  ASSERT_FALSE(saved_locally(directory).empty());
+  const auto last = losses(directory).rbegin()->first + 4;
+  const auto ended = run(local(directory, last, lora));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("resumed after step"), std::string::npos) << ended.out;
+  ASSERT_EQ(run(plain(straight, last, lora)).code, 0);
+  EXPECT_EQ(checksum(directory, last), checksum(straight, last));
+  EXPECT_EQ(parts(directory), 0);
+}
+
 /// Trains on until a step above `step` is on the nodes, where the run directory takes no file as large as a checkpoint, and is killed.
 void train_until_only_local(const fs::path& directory, std::int64_t step) {
   std::string line = "ulimit -f 7168; exec";  // KiB

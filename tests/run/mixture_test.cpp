@@ -74,7 +74,18 @@ void expect_same(const fs::path& run) {
   const auto found = losses(run);
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [step, loss] : found) EXPECT_NEAR(loss, expected.at(step), 1e-4 * loss) << "step " << step;
+  EXPECT_EQ(digests(run), digests(unbroken())) << "the tokens of each step, in their order";
   const auto theirs = journal::read_metrics(unbroken()), ours = journal::read_metrics(run);
+  for (std::size_t i = 0; i < ours.steps.size(); ++i) {
+    const auto& step = ours.steps[i];
+    const auto& same = theirs.steps.at(static_cast<std::size_t>(step.step - 1));
+    ASSERT_EQ(step.sources.size(), same.sources.size()) << "step " << step.step;
+    for (std::size_t s = 0; s < step.sources.size(); ++s) {
+      EXPECT_EQ(step.sources[s].source, same.sources[s].source);
+      EXPECT_EQ(step.sources[s].tokens, same.sources[s].tokens);
+      EXPECT_NEAR(step.sources[s].loss, same.sources[s].loss, 1e-3 * same.sources[s].loss) << "step " << step.step;
+    }
+  }
   EXPECT_EQ(ours.data.back().sources, theirs.data.back().sources);
   ASSERT_EQ(ours.evaluations.back().sources.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -95,6 +106,27 @@ TEST(MixtureRun, DrawsByWeight) {
   const auto& evaluation = metrics.evaluations.back();
   const auto& by = evaluation.sources;
   EXPECT_NEAR(evaluation.loss, 0.6 * by.at(0).loss + 0.3 * by.at(1).loss + 0.1 * by.at(2).loss, 1e-9);
+}
+
+/// Together they are the step's; what no sequence came from is left out.
+TEST(MixtureRun, TellsTheLossOfEachSource) {
+  const auto metrics = journal::read_metrics(unbroken());
+  std::map<std::string, std::int64_t> tokens;
+  for (const auto& step : metrics.steps) {
+    double sum = 0;
+    std::int64_t all = 0;
+    for (const auto& one : step.sources) {
+      EXPECT_EQ(one.tokens % length, 0);
+      sum += one.loss * static_cast<double>(one.tokens);
+      all += one.tokens;
+      tokens[one.source] += one.tokens;
+    }
+    EXPECT_EQ(all, global_batch * length) << "step " << step.step;
+    EXPECT_NEAR(sum / static_cast<double>(all), step.loss, 1e-12 * step.loss);
+  }
+  for (const auto& source : metrics.data.back().sources) EXPECT_EQ(tokens[source.source], source.drawn * length) << source.source;
+  const auto report = tests::run({FLOTILLA_BINARY, "report", unbroken().string()});
+  EXPECT_NE(report.out.find("training    web "), std::string::npos) << report.out;
 }
 
 TEST(MixtureRun, IsTheSameOnAnyRanksThroughAKill) {

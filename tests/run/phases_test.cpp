@@ -46,6 +46,9 @@ void expect_same(const fs::path& run, int from = 0) {
   const auto found = losses(run);
   ASSERT_EQ(found.size(), static_cast<std::size_t>(steps - from));
   for (const auto& [step, loss] : found) EXPECT_NEAR(loss, expected.at(step), 1e-4 * loss) << "step " << step;
+  auto sequences = digests(unbroken());
+  std::erase_if(sequences, [from](const auto& step) { return step.first <= from; });
+  EXPECT_EQ(digests(run), sequences) << "the tokens of each step, in their order";
   const auto theirs = checkpoint::latest(unbroken()), ours = checkpoint::latest(run);
   ASSERT_TRUE(theirs && ours);
   EXPECT_EQ(ours->manifest.training, theirs->manifest.training);

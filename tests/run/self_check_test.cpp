@@ -97,15 +97,19 @@ TEST_F(SelfCheck, ASlowRankIsNamedAndAgainWhenItIsOver) {
 }
 
 TEST_F(SelfCheck, WithReplanAutoThePlanChangesInPlace) {
-  start({"--plan=" + plan_file(2, 1, 1).string(), "--replan=auto"});
   const auto changed = [&] {
-    const auto plans = journal::read_metrics(run_).plans;
-    return !plans.empty() && plans.back().refused.empty();
+    const auto plans = journal::read_metrics(run_).plans;  // the first iterations may have changed it, too, for what they say of the profile
+    return !plans.empty() && plans.back().refused.empty() && plans.back().reason.find(" times slower") != std::string::npos;
   };
-  {
+  // Where others take the cores, that may be a plan which a slow rank changes no more. Then the run begins anew.
+  constexpr int attempts = 3;
+  for (int attempt = 0; attempt == 0 || (attempt < attempts && !changed()); ++attempt) {
+    if (attempt > 0) end(), fs::remove_all(run_);
+    start({"--plan=" + plan_file(2, 1, 1).string(), "--replan=auto"});
     const Throttle throttle{process_->ranks().at(victim)};
-    EXPECT_TRUE(wait_until(changed, patience)) << process_->out() << process_->err();
+    wait_until(changed, patience / attempts);
   }
+  EXPECT_TRUE(changed()) << process_->out() << process_->err();
   end();
   EXPECT_NE(process_->out().find("plan changed after step "), std::string::npos) << process_->out();
   EXPECT_NE(process_->out().find(" times slower: "), std::string::npos) << process_->out();

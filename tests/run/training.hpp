@@ -146,6 +146,16 @@ inline std::map<std::int64_t, double> losses(const fs::path& run) {
   return found;
 }
 
+/// step -> digest of its sequences, of what counts in the end: every step has one.
+inline std::map<std::int64_t, std::string> digests(const fs::path& run) {
+  std::map<std::int64_t, std::string> found;
+  for (const auto& step : journal::effective_steps(journal::read_metrics(run))) {
+    EXPECT_EQ(step.digest.size(), 16u) << "step " << step.step;
+    found[step.step] = step.digest;
+  }
+  return found;
+}
+
 inline std::vector<std::int64_t> committed(const fs::path& run) {
   std::vector<std::int64_t> steps;
   for (const auto& step : checkpoint::list(run)) steps.push_back(step.step);
@@ -155,7 +165,7 @@ inline std::vector<std::int64_t> committed(const fs::path& run) {
 /// What an interrupted save or rename may leave: steps without a manifest and files that are neither a checkpoint's nor the journal's. In
 /// the order of their names.
 inline Words debris(const fs::path& run) {
-  static const std::set<std::string> known{"metrics.jsonl", "outcome.json", "manifest.json", "state.h5", "mark.json", "local.json"};
+  static const std::set<std::string> known{"metrics.jsonl", "outcome.json", "manifest.json", "state.h5", "mark.json", "local.json", "profile-corrected.json"};
   Words found;
   std::error_code none;
   for (const auto& entry : fs::recursive_directory_iterator{run, none}) {

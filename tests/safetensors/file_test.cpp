@@ -12,7 +12,7 @@ namespace {
 using tests::expect_contains;
 using tests::expect_refused;
 
-std::vector<float> read(const File& file, const Entry& entry) {
+std::vector<float> read(const SafetensorsFile& file, const Entry& entry) {
   std::vector<float> values(static_cast<std::size_t>(entry.elements()));
   file.read(entry, 0, 1, values);
   return values;
@@ -25,7 +25,7 @@ TEST(File, ReadsTheTypesOfWeights) {
     "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
     "c": {"dtype": "F16", "shape": [1, 1], "data_offsets": [28, 30]}})";
   const auto data = bytes_of<float>({1, 2, 3, 4, 5, -6.5}) + bytes_of<std::uint16_t>({0x3f80, 0xc000}) + bytes_of<std::uint16_t>({0x3c01});
-  const auto file = File::open(folder.write("x.safetensors", file_bytes(header, data)));
+  const auto file = SafetensorsFile::open(folder.write("x.safetensors", file_bytes(header, data)));
   ASSERT_EQ(file.entries().size(), 3u);
   EXPECT_EQ(file.entries()[0].name, "a");
   EXPECT_EQ(file.entries()[0].shape, (std::vector<std::int64_t>{2, 3}));
@@ -41,7 +41,7 @@ TEST(File, ReadsTheTypesOfWeights) {
 
 TEST(File, KnowsTypesThatItDoesNotRead) {
   const tests::TemporaryFolder folder;
-  const auto file = File::open(
+  const auto file = SafetensorsFile::open(
       folder.write("mask.safetensors", file_bytes(R"({"mask": {"dtype": "BOOL", "shape": [3], "data_offsets": [0, 3]}})", "abc")));
   EXPECT_FALSE(file.entries().front().precision);
 }
@@ -49,7 +49,7 @@ TEST(File, KnowsTypesThatItDoesNotRead) {
 TEST(File, RefusesAFileThatIsCutWhileItIsOpen) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("x.safetensors", file_bytes(R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "12345678"));
-  const auto file = File::open(path);
+  const auto file = SafetensorsFile::open(path);
   file.require_whole();
   std::filesystem::resize_file(path, 40);
   expect_refused([&] { file.require_whole(); }, path, "byte 40");
@@ -83,17 +83,17 @@ class HostileFile : public ::testing::TestWithParam<Hostile> {};
 TEST_P(HostileFile, IsRefusedWithItsPlace) {
   const tests::TemporaryFolder folder;
   const auto path = folder.write("x.safetensors", file_bytes(GetParam().header, GetParam().data));
-  expect_refused([&] { File::open(path); }, path, GetParam().expected);
+  expect_refused([&] { SafetensorsFile::open(path); }, path, GetParam().expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Headers, HostileFile, ::testing::ValuesIn(hostile), [](const auto& h) { return h.param.name; });
 
 TEST(File, RefusesLengthsThatLie) {
   const tests::TemporaryFolder folder;
-  expect_refused([&] { File::open(folder.write("short", "1234")); }, "ends at byte 4");
-  expect_refused([&] { File::open(folder.write("huge", std::string(8, '\xff') + "{}")); }, "byte 0", "no safetensors file");
-  expect_refused([&] { File::open(folder.write("cut", file_bytes("{}", "").substr(0, 9))); }, "byte 0", "it is cut");
-  expect_refused([&] { File::open(folder.path()); }, "is a folder; expected a safetensors file");
+  expect_refused([&] { SafetensorsFile::open(folder.write("short", "1234")); }, "ends at byte 4");
+  expect_refused([&] { SafetensorsFile::open(folder.write("huge", std::string(8, '\xff') + "{}")); }, "byte 0", "no safetensors file");
+  expect_refused([&] { SafetensorsFile::open(folder.write("cut", file_bytes("{}", "").substr(0, 9))); }, "byte 0", "it is cut");
+  expect_refused([&] { SafetensorsFile::open(folder.path()); }, "is a folder; expected a safetensors file");
 }
 
 }  // namespace

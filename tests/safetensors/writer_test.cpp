@@ -14,7 +14,7 @@ const std::vector<Declared> declared{{"first", {3, 2}}, {"second", {}}, {"third"
 const std::vector<float> values{1, -2, 0.5, 0, 65504, 0x1p-14f, 7, 8, 9};
 
 std::vector<float> read_back(const std::filesystem::path& path) {
-  const auto file = File::open(path);
+  const auto file = SafetensorsFile::open(path);
   std::vector<float> all;
   for (const auto& entry : file.entries()) {
     std::vector<float> part(static_cast<std::size_t>(entry.elements()));
@@ -32,7 +32,7 @@ TEST(Writer, WritesWhatTheReaderReads) {
     writer.write(std::span{values}.first(4));
     writer.write(std::span{values}.subspan(4));
     writer.close();
-    const auto file = File::open(path);
+    const auto file = SafetensorsFile::open(path);
     ASSERT_EQ(file.entries().size(), declared.size());
     for (std::size_t i = 0; i < declared.size(); ++i) {
       EXPECT_EQ(file.entries()[i].name, declared[i].name);

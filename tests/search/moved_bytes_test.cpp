@@ -32,7 +32,7 @@ plan::Replica replica(const char* type, int degree = 1, const char* zone = "") {
 /// What one device of a plan holds, element by element along each tensor's cut dimension.
 struct Device {
   std::string type, zone;
-  std::vector<std::vector<plan::Interval>> intervals;  ///< by tensor; empty: nothing
+  std::vector<std::vector<plan::ShardInterval>> intervals;  ///< by tensor; empty: nothing
 };
 
 std::vector<Device> devices_of(const plan::Plan& plan, const std::vector<model::Tensor>& tensors) {
@@ -41,14 +41,14 @@ std::vector<Device> devices_of(const plan::Plan& plan, const std::vector<model::
   for (int s = 0; s < own; ++s)
     for (const plan::Replica& r : plan.stages[static_cast<std::size_t>(s)].replicas)
       for (int i = 0; i < r.tensor_parallel; ++i) {
-        Device device{r.device_type, r.zone, std::vector<std::vector<plan::Interval>>(tensors.size())};
+        Device device{r.device_type, r.zone, std::vector<std::vector<plan::ShardInterval>>(tensors.size())};
         for (int chunk = s; chunk < static_cast<int>(plan.stages.size()); chunk += own)
           for (const int t : plan::tensors_of_stage(tensors, plan.stages[static_cast<std::size_t>(chunk)])) {
             const auto& tensor = tensors[static_cast<std::size_t>(t)];
             const auto shard = plan::shard(tensor, r.tensor_parallel, i);
             const std::int64_t whole = tensor.dimension < 0 ? 1 : tensor.shape[static_cast<std::size_t>(tensor.dimension)];
             device.intervals[static_cast<std::size_t>(t)] =
-                shard.dimension < 0 ? std::vector{plan::Interval{0, whole, 0}} : shard.intervals;
+                shard.dimension < 0 ? std::vector{plan::ShardInterval{0, whole, 0}} : shard.intervals;
           }
         all.push_back(std::move(device));
       }

@@ -24,8 +24,8 @@ TEST(DeviceInventory, HostsCountOnceWithTheFirstOfTheirGroups) {
                      {Rank{2}, "fast", "n1", "a", 0, 1},
                      {Rank{3}, "fast", "n2", "b", 0, 1}};
   EXPECT_EQ(device_inventory(profile, {Rank{0}, Rank{1}, Rank{2}, Rank{3}}),
-            (std::vector<journal::DeviceGroup>{{"fast", "a", 2, 2}, {"slow", "a", 1, 0}, {"fast", "b", 1, 1}}));
-  EXPECT_EQ(device_inventory(profile, {Rank{1}}), (std::vector<journal::DeviceGroup>{{"slow", "a", 1, 1}}));
+            (std::vector<journal::InventoryEntry>{{"fast", "a", 2, 2}, {"slow", "a", 1, 0}, {"fast", "b", 1, 1}}));
+  EXPECT_EQ(device_inventory(profile, {Rank{1}}), (std::vector<journal::InventoryEntry>{{"slow", "a", 1, 1}}));
 }
 
 TEST(ActiveRanks, AreThoseThatThePlanNamesInOrder) {

@@ -79,6 +79,64 @@ TEST(Machine, SendNeverBlocksItsQueueAndReceiveIsPostedEarly) {
   EXPECT_EQ(f.iteration.value, 5);
 }
 
+/// Rank 0 computes on while its message moves; rank 1 waits for it, or computes for `busy` seconds meanwhile.
+Program message_beside_computing(const char* busy) {
+  Program p;
+  add_rank(p, rank_class({compute("1"), message("s", send, 0, {{0, 0}}), compute("4")}), {1});
+  auto receiver = rank_class({message("r", receive, 0), compute("2", {{0, 0}})});
+  if (busy != nullptr) receiver = rank_class({message("r", receive, 0), compute(busy), compute("2", {{0, 0}})});
+  add_rank(p, receiver, {0});
+  return p;
+}
+
+TEST(Interference, AMessageIsLaterByTheEndsThatCompute) {
+  FakeCost cost = seconds_by_name();
+  cost.taken = {0, {0.5}};
+  EXPECT_EQ(span_of(interpret(message_beside_computing(nullptr), cost, {true, {}}), 1, "r").end.value, 1.25 + 0.25) << "the sender";
+  EXPECT_EQ(span_of(interpret(message_beside_computing("3"), cost, {true, {}}), 1, "r").end.value, 1.25 + 0.5) << "both";
+}
+
+TEST(Interference, ComputingLosesItsShareWhileAMessageMoves) {
+  FakeCost cost = seconds_by_name();
+  cost.taken = {0.25, {}};
+  EXPECT_EQ(interpret(message_beside_computing("3"), cost).iteration.value, 5 + 0.25 * 0.25);
+  cost.taken = {0.25, {0.5}};  // it moves for longer
+  EXPECT_EQ(interpret(message_beside_computing("3"), cost).iteration.value, 5 + 0.25 * (0.25 + 0.25));
+}
+
+TEST(Interference, AnAllReduceIsLaterInBothPhasesOnTheRankThatComputes) {
+  Program p;
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
+  add_rank(p, rank_class({compute("1"), sum("a", 0, {{0, 0}}), compute("4")}), {}, {0});
+  add_rank(p, rank_class({compute("1"), sum("a", 0, {{0, 0}}), compute("3", {{1, 0}})}), {}, {0});
+  FakeCost cost = seconds_by_name();
+  cost.taken = {0, {0.25}};
+  const Forecast f = interpret(p, cost, {true, {}});
+  EXPECT_EQ(span_of(f, 1, "a").end.value, 1.5 + 2 * 0.25);
+  EXPECT_EQ(f.iteration.value, 5);
+}
+
+TEST(Interference, NothingIsTakenFromWhoWaits) {
+  Program p;
+  add_rank(p, rank_class({compute("1"), message("s", send, 0, {{0, 0}})}), {1});
+  add_rank(p, rank_class({message("r", receive, 0), compute("2", {{0, 0}})}), {0});
+  FakeCost cost = seconds_by_name();
+  cost.taken = {0.5, {0.5}};
+  EXPECT_EQ(interpret(p, cost).iteration.value, 3.25);
+}
+
+TEST(Interference, IsTheMeanOverAnInstructionsRuns) {
+  Program p;  // of three messages, the first two move while their sender computes; the last microbatch counts by itself
+  add_rank(p, rank_class({compute("1"), message("s", send, 0, {{0, 0}})}, 3), {1});
+  add_rank(p, rank_class({message("r", receive, 0)}, 3), {0});
+  FakeCost cost = seconds_by_name();
+  cost.taken = {0, {0.5}};
+  const Forecast f = interpret(p, cost, {true, {}});
+  EXPECT_EQ(span_of(f, 1, "r", 0).end.value, 1.25 + 0.25);
+  EXPECT_EQ(span_of(f, 1, "r", 1).end.value, 2.25 + 0.25);
+  EXPECT_EQ(span_of(f, 1, "r", 2).end.value, 3.25);
+}
+
 TEST(Machine, MessagesBetweenTwoRanksShareTheirPath) {
   Program p;
   add_rank(p, rank_class({message("s", send, 0)}, 4), {1});

@@ -97,6 +97,28 @@ TEST(Roofline, StoredScoresAreWholeSquaresAndCrossTheMemory) {
   EXPECT_EQ(extra(Operation::mlp_forward), (std::pair{0.0, Bytes{0}}));
 }
 
+/// Mixtral's feed-forward layer on one device: an expert's two products and activation once or eight times, and the router. Each of eight
+/// experts computes half a tile of rows for nothing.
+TEST(Roofline, ExpertsAreOneLayerOrOneEach) {
+  const model::Config mixtral = model::built_in("mixtral-8x7b");
+  const model::LayerShape here{1, 2048, 1, 0, Precision::bf16};
+  Execution grouped;
+  grouped.groups_experts = true;
+  const OperationWork each = work_of(mixtral, here, Operation::mlp_forward),
+                      together = work_of(mixtral, here, Operation::mlp_forward, grouped);
+  EXPECT_EQ(each.products, 8 * 2 + 1);
+  EXPECT_EQ(together.products, 2 + 1);
+  EXPECT_EQ(each.kernels - together.kernels, 7 * 3);
+  EXPECT_EQ(each.started, 0);
+  EXPECT_EQ(together.started, 7 * 2) << "by the library, without the framework";
+  EXPECT_EQ(each.flops, together.flops);
+  const double rows = model::flops(mixtral, here, Operation::mlp_forward) + 2.0 * 8 * 64 * 3 * 4096 * 14336;
+  EXPECT_NEAR(each.flops, rows, 1e-6 * rows);
+  cluster::Efficiency e;
+  e.launch = {1e-3};
+  EXPECT_DOUBLE_EQ(seconds(with(e), {1e6, 1, {1000}, 7, 5}, Precision::fp32, {2e-3}), 7 * 2e-3 + 5 * 1e-3);
+}
+
 TEST(Roofline, EveryOperationOfEveryPrecisionHasATime) {
   const auto profile = with({0.9, 0.8, 1e9, {1e-6}, 0.1, 0.7, 1e9, 0.1, 0});
   for (auto precision : {Precision::fp32, Precision::bf16, Precision::fp16})

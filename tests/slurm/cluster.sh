@@ -22,10 +22,8 @@ nodes="n1 n2 n3 n4 n5 n6"
 groups=/sys/fs/cgroup/cpu
 PATH=$PATH:/usr/sbin:/sbin
 
-fail() {
-  echo "cluster.sh: $*" >&2
-  exit 1
-}
+# shellcheck source=tests/slurm/waiting.sh
+. "$here/waiting.sh"
 
 # Why a cluster cannot run here, or nothing.
 why_not() {
@@ -40,16 +38,6 @@ why_not() {
   # shellcheck disable=SC2016
   unshare --net sh -c 'ip link add veth0 type veth peer name veth1 && tc qdisc add dev veth0 root tbf rate 1mbit burst 32kb latency 50ms' 2>/dev/null ||
     echo "the kernel makes no limited network links here"
-}
-
-# Polls until the command succeeds, for SECONDS at most.
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.1
-  done
 }
 
 group_of() { echo "$groups/flotilla-$(basename "$1")"; }

@@ -5,17 +5,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cluster="$here/cluster.sh $1"
 "$here/cluster.sh" check || exit $?
 
-fail() {
-  echo "cluster_test.sh: $*" >&2
-  exit 1
-}
-until_true() {
-  local end=$((SECONDS + 300))
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || fail "waited five minutes for: $*"
-    sleep 0.2
-  done
-}
+# shellcheck source=tests/slurm/waiting.sh
+. "$here/waiting.sh"
 state_is() { [ "$($cluster on head sinfo -h -n "$1" -o %t -p urgent)" = "$2" ]; }
 reaches() { $cluster on n1 timeout 3 bash -c "exec 3<>/dev/tcp/$1/6818" 2>/dev/null; }
 

@@ -6,17 +6,8 @@ cluster="$here/cluster.sh $1"
 dir=$1 hooks=$2
 "$here/cluster.sh" check || exit $?
 
-fail() {
-  echo "hooks_test.sh: $*" >&2
-  exit 1
-}
-until_true() {
-  local end=$((SECONDS + 300))
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || fail "waited in vain for: $*"
-    sleep 0.2
-  done
-}
+# shellcheck source=tests/slurm/waiting.sh
+. "$here/waiting.sh"
 # A hook as the site would install it, with settings for this cluster: everything here is root's.
 install_hook() { printf '#!/bin/bash\nexport SLURM_CONF=%s/etc/slurm.conf PATH=/usr/sbin:/usr/bin:/sbin:/bin %s\nexec %s/%s\n' "$dir" "$2" "$hooks" "$1" >"$work/$1" && chmod +x "$work/$1"; }
 

@@ -63,6 +63,33 @@ TEST_F(Scripts, AChainOfJobsIsOneRun) {
   EXPECT_EQ(run.incarnation(), 3);
 }
 
+/// Each node keeps its part in memory of its own, in a folder that the job's number and the host's name are in.
+TEST_F(Scripts, CheckpointsOnTheNodesOutliveARank) {
+  SlurmRun run{"local", endless, two_stages};
+  BatchJob job{{"--partition=preemptible", "--nodelist=n3,n4", "--nodes=2"}, "one_partition.sh",
+               run.environment({"FLOTILLA_CHECKPOINT_LOCAL=/dev/shm/flotilla-%j-%N", "FLOTILLA_TRIES=100"})};
+  const auto on_nodes = [&](int incarnation) {
+    const auto all = run.metrics().checkpoints;
+    return std::ranges::count_if(all, [&](const auto& saved) { return saved.incarnation == incarnation && !saved.in_run_directory(); });
+  };
+  ASSERT_TRUE(job.waits_until([&] { return on_nodes(1) > 1; })) << job.log();
+  const auto all = run.metrics().checkpoints;
+  const auto& saved = *std::ranges::find_if(all, [](const auto& one) { return !one.in_run_directory(); });
+  EXPECT_EQ(saved.hosts, "n3, n4");
+  EXPECT_EQ(saved.local.find(text("/dev/shm/flotilla-", job.id(), "-n")), 0u) << saved.local;
+  for (const std::string node : {"n3", "n4"})
+    EXPECT_NE(output_of(on(node, {"ls", "/dev/shm"})).find(text("flotilla-", job.id(), "-", node)), std::string::npos);
+  kill_ranks_of_one({"n4"});
+  ASSERT_TRUE(job.waits_until([&] { return on_nodes(run.incarnation()) > 0 && run.incarnation() > 1; })) << job.log();
+  EXPECT_LE(run.lost_steps(1), SlurmRun::save_every);
+  run.end_after(static_cast<std::int64_t>(losses(run.directory()).size()) + 50);
+  on_head({"scancel", "--batch", "--signal=USR1", job.id()});
+  ASSERT_TRUE(job.completes()) << job.log();
+  for (const std::string node : {"n3", "n4"})
+    EXPECT_EQ(output_of(on(node, {"find", "/dev/shm", "-path", "*/flotilla-*", "-type", "f"})), "") << "what was drained is removed";
+  EXPECT_EQ(losses(run.directory()).rbegin()->first, static_cast<std::int64_t>(losses(run.directory()).size()));
+}
+
 TEST_F(Scripts, TheGraceIsSlurmsKillWait) {
   const std::string ask = ". " FLOTILLA_SCRIPTS_FOLDER "/flotilla.sh; flotilla_kill_wait";
   EXPECT_EQ(on_head({"bash", "-c", ask}), "8");

@@ -13,20 +13,9 @@ end() {
   rm -rf "$work"
 }
 trap end EXIT
-fail() {
-  echo "submit_test: $*" >&2
-  cat "$work"/*.log >&2 || true
-  exit 1
-}
-wait_for() { # SECONDS COMMAND...
-  local tries=$(($1 * 5))
-  shift
-  until "$@"; do
-    tries=$((tries - 1))
-    [ "$tries" -gt 0 ] || return 1
-    sleep 0.2
-  done
-}
+show_logs() { cat "$work"/*.log || true; }
+# shellcheck source=tests/slurm/waiting.sh
+. "$(dirname "${BASH_SOURCE[0]}")/waiting.sh"
 
 pending() { [ "$(on head squeue -h -j "$1" -o %t | sort -u)" = PD ]; }
 gone() { [ -z "$(on head squeue -h -j "$1" -t PD,R)" ]; }

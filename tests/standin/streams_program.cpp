@@ -28,13 +28,13 @@ std::vector<char> kernels() {
 }
 
 bool run(const std::string& mode) {
-  const auto device = gpu::Device::open(0);
+  const auto device = gpu::DeviceContext::open(0);
   const auto image = kernels();
   const gpu::Module module{device, std::as_bytes(std::span{image})};
   const auto add = module.kernel("add_f32");
   auto copies = device.make_stream(), compute = device.make_stream(true);
   auto up = device.make_event(), done = device.make_event(), down = device.make_event();
-  const auto arena = device.make_arena(Bytes{3 * count * sizeof(float)});
+  const auto arena = device.make_buffer(Bytes{3 * count * sizeof(float)});
   const auto buffer = device.make_pinned(Bytes{count * sizeof(float)});
   auto* const host = reinterpret_cast<float*>(buffer.bytes().data());
   for (std::size_t i = 0; i < count; ++i) host[i] = static_cast<float>(i);

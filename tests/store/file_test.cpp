@@ -25,8 +25,8 @@ TEST(File, KeepsNamesShapesAndAttributes) {
     auto file = File::create(path);
     file.write_attribute("format", std::string{"flotilla-test"});
     file.write_attribute("step", std::int64_t{1} << 40);
-    file.create_dataset("a/b/block.3.weight", {3, 5}, Element::fp32);
-    file.create_dataset("a/b/block.2.weight", {7}, Element::uint32).write_all(std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6, 4000000000u});
+    file.create_dataset("a/b/block.3.weight", {3, 5}, Datatype::fp32);
+    file.create_dataset("a/b/block.2.weight", {7}, Datatype::uint32).write_all(std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6, 4000000000u});
     file.close();
   }
   const auto file = File::open_for_reading(path);
@@ -36,7 +36,7 @@ TEST(File, KeepsNamesShapesAndAttributes) {
   EXPECT_TRUE(file.contains("a/b/block.3.weight"));
   EXPECT_FALSE(file.contains("a/c/block.3.weight"));
   EXPECT_EQ(file.dataset("a/b/block.3.weight").shape(), (Shape{3, 5}));
-  EXPECT_EQ(file.dataset("a/b/block.3.weight").element(), Element::fp32);
+  EXPECT_EQ(file.dataset("a/b/block.3.weight").element(), Datatype::fp32);
   EXPECT_EQ(file.dataset("a/b/block.2.weight").read_all().back(), 4000000000u);
   EXPECT_LT(std::filesystem::file_size(path), 1u << 16);
 }
@@ -60,7 +60,7 @@ TEST(File, RefusesWhatIsMissingOrOfAnotherType) {
   const auto path = folder / "x.h5";
   {
     auto file = File::create(path);
-    file.create_dataset("a/x", {3}, Element::fp32);
+    file.create_dataset("a/x", {3}, Datatype::fp32);
     file.write_attribute("format", std::string{"word"});
     file.close();
   }
@@ -79,7 +79,7 @@ TEST(File, RefusesWhatIsNotAWholeFile) {
   const auto path = folder / "x.h5";
   {
     auto file = File::create(path);
-    file.create_dataset("x", {1000}, Element::fp32);
+    file.create_dataset("x", {1000}, Datatype::fp32);
     file.close();
   }
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);

@@ -10,7 +10,7 @@
 namespace {
 
 using flotilla::Bytes;
-using flotilla::topology::Limits;
+using flotilla::topology::ControlGroupLimits;
 using flotilla::topology::read_limits;
 namespace fs = std::filesystem;
 
@@ -21,15 +21,15 @@ class LimitsTest : public ::testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream{root_ / path} << contents << "\n";
   }
-  Limits read(const std::string& membership) { return read_limits(membership, root_.path().string()); }
+  ControlGroupLimits read(const std::string& membership) { return read_limits(membership, root_.path().string()); }
   flotilla::tests::TemporaryFolder root_;
 };
 
 TEST_F(LimitsTest, NothingMountedLimitsNothing) {
-  EXPECT_EQ(read("0::/\n"), Limits{});
-  EXPECT_EQ(read("4:memory:/a/b\n1:cpu,cpuacct:/a\n"), Limits{});
-  EXPECT_EQ(read(""), Limits{});
-  EXPECT_EQ(read("rubbish\n:::\n0:nothing\n0::relative\n"), Limits{});
+  EXPECT_EQ(read("0::/\n"), ControlGroupLimits{});
+  EXPECT_EQ(read("4:memory:/a/b\n1:cpu,cpuacct:/a\n"), ControlGroupLimits{});
+  EXPECT_EQ(read(""), ControlGroupLimits{});
+  EXPECT_EQ(read("rubbish\n:::\n0:nothing\n0::relative\n"), ControlGroupLimits{});
 }
 
 TEST_F(LimitsTest, Version2TakesTheTightestOnTheWayUp) {
@@ -39,7 +39,7 @@ TEST_F(LimitsTest, Version2TakesTheTightestOnTheWayUp) {
   put("job/memory.current", "3000");
   put("job/memory.stat", "anon 1\ninactive_file 1000\nactive_file 5");
   put("job/step/memory.max", "max");
-  const Limits limits = read("0::/job/step\n");
+  const ControlGroupLimits limits = read("0::/job/step\n");
   EXPECT_DOUBLE_EQ(limits.cpus, 6.0);
   EXPECT_EQ(limits.memory, Bytes{8000});
   EXPECT_EQ(limits.memory_used, Bytes{2000}) << "cache that can be dropped is not in use";
@@ -60,7 +60,7 @@ TEST_F(LimitsTest, Version1Limits) {
   put("memory/slurm/job_1/memory.usage_in_bytes", "500000");
   put("memory/slurm/job_1/memory.stat", "cache 7\ntotal_inactive_file 100000");
   put("memory/memory.limit_in_bytes", "9223372036854771712");
-  const Limits limits = read("4:memory:/slurm/job_1\n2:cpu,cpuacct:/slurm/job_1\n0::/\n");
+  const ControlGroupLimits limits = read("4:memory:/slurm/job_1\n2:cpu,cpuacct:/slurm/job_1\n0::/\n");
   EXPECT_DOUBLE_EQ(limits.cpus, 4.0);
   EXPECT_EQ(limits.memory, Bytes{1000000});
   EXPECT_EQ(limits.memory_used, Bytes{400000});

@@ -15,11 +15,11 @@ namespace {
 
 using flotilla::Bytes;
 using flotilla::topology::load_xml;
-using flotilla::topology::Node;
+using flotilla::topology::NodeTopology;
 using flotilla::topology::this_node;
 
 TEST(LoadXml, NodeWithAGpu) {
-  const Node node = load_xml(FLOTILLA_TEST_DATA "/node-with-gpu.xml");
+  const NodeTopology node = load_xml(FLOTILLA_TEST_DATA "/node-with-gpu.xml");
   EXPECT_EQ(node.host, "vm");
   EXPECT_EQ(node.cpu_model, "Intel(R) Xeon(R) Processor");
   EXPECT_EQ(node.packages, 1);
@@ -42,7 +42,7 @@ TEST(LoadXml, NodeWithAGpu) {
 }
 
 TEST(LoadXml, EveryGpuIsOnItsSideOfTheMachine) {
-  const Node node = load_xml(FLOTILLA_TEST_DATA "/two-sockets-with-gpus.xml");
+  const NodeTopology node = load_xml(FLOTILLA_TEST_DATA "/two-sockets-with-gpus.xml");
   ASSERT_EQ(node.gpus.size(), 3u);
   EXPECT_EQ(node.gpus[0].bus_id, "0000:17:00.0");
   EXPECT_EQ(node.gpus[0].numa_node, 0);
@@ -70,7 +70,7 @@ TEST(LoadXml, BadFilesAreNamed) {
 }
 
 TEST(ThisNode, IsSane) {
-  const Node node = this_node();
+  const NodeTopology node = this_node();
   char host[256] = {};
   ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
   EXPECT_EQ(node.host, host);
@@ -87,12 +87,12 @@ TEST(ThisNode, IsSane) {
 TEST(ThisNode, UsableFollowsTheBinding) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
-  const Node all = this_node();
+  const NodeTopology all = this_node();
   EXPECT_EQ(all.usable.size(), static_cast<std::size_t>(CPU_COUNT(&before)));
   CPU_ZERO(&one);
   CPU_SET(static_cast<std::size_t>(all.usable.back()), &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-  const Node bound = this_node();
+  const NodeTopology bound = this_node();
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
   EXPECT_EQ(bound.usable, std::vector<int>{all.usable.back()});
   EXPECT_EQ(bound.processing_units, all.processing_units) << "binding does not shrink the machine";

@@ -6,10 +6,27 @@
 #include <vector>
 
 #include "flotilla/mpi/communicator.hpp"
+#include "program/random_plan.hpp"
 #include "train/fixture.hpp"
 
 /// What a trainer of several ranks made, against a trainer of one rank that has all of it.
 namespace flotilla::tests {
+
+/// Calls visit(data, pipeline, tensor) for all degrees up to four that take everybody() and that the model allows.
+template <class Visit>
+void for_all_degrees(const model::Config& model, Visit visit) {
+  for (int data : {1, 2, 3, 4})
+    for (int pipeline : {1, 2, 3, 4})
+      for (int tensor : {1, 2, 3, 4})
+        if (data * pipeline * tensor == everybody().size() && tensor <= model::largest_tensor_parallel(model)) visit(data, pipeline, tensor);
+}
+
+/// A random plan of everybody() in fp32.
+inline plan::Plan any_plan_of_all(std::mt19937& random) {
+  auto plan = any_plan(random);
+  while (plan::rank_count(plan) != everybody().size() || plan.precision != Precision::fp32) plan = any_plan(random);
+  return plan;
+}
 
 inline double sum_over(const comm::World& crew, double value) {
   double sum = 0;
@@ -59,6 +76,18 @@ inline double expect_gradients_of(train::Trainer& one, train::Trainer& ours, dou
   EXPECT_EQ(sum_over(everybody(), elements), expected) << what;
   EXPECT_LE(std::sqrt(sum_over(everybody(), apart)), tolerance * std::sqrt(norm)) << what;
   return std::sqrt(norm);
+}
+
+/// Collective over everybody(): three steps and an evaluation have the losses of `one`, and what is frozen keeps its bits.
+inline void expect_training_of_the_rest(train::Trainer& one, train::Trainer& ours, double tolerance, const std::string& what) {
+  const auto before = frozen_values(ours);
+  for (int step = 0; step < 3; ++step) {
+    const double want = one.step(step).loss, got = ours.step(step).loss;
+    EXPECT_NEAR(got, want, tolerance * want) << what << " step " << step;
+  }
+  EXPECT_NEAR(ours.evaluate().mean(), one.evaluate().mean(), 10 * tolerance) << what;
+  EXPECT_TRUE(same_bits(frozen_values(ours), before)) << what;
+  EXPECT_GT(sum_over(everybody(), static_cast<double>(before.size())), 0) << what;
 }
 
 }  // namespace flotilla::tests

@@ -5,41 +5,20 @@
 #include <cmath>
 #include <random>
 
-#include "flotilla/data/megatron_writer.hpp"
-#include "flotilla/store/plain_file.hpp"
-#include "program/random_plan.hpp"
 #include "train/against_one.hpp"
-#include "train/fixture.hpp"
+#include "train/random_tokens.hpp"
 
 namespace flotilla::train {
 namespace {
 
 constexpr double tolerance = 1e-5;
 
-/// A Megatron pair of random tokens below 256, in documents of these lengths.
+/// Random tokens in documents of these lengths, in a folder of this process.
 data::Sampler sampler_of(const plan::Plan& plan, const std::string& name, const std::vector<std::int32_t>& documents) {
   static const tests::TemporaryFolder folder;
-  const auto at = folder / name;
-  if (!std::filesystem::exists(at.string() + ".idx")) {
-    const auto tokens = store::PlainFile::create(at.string() + ".bin"), lengths = store::PlainFile::create(folder / "lengths");
-    std::int64_t count = 0;
-    std::vector<std::int32_t> ends;
-    for (const auto length : documents) {
-      count += length;
-      ends.push_back(~length);
-    }
-    std::vector<std::uint16_t> ids(static_cast<std::size_t>(count));
-    std::mt19937 random{7};
-    for (auto& id : ids) id = static_cast<std::uint16_t>(std::uniform_int_distribution<int>{0, 255}(random));
-    tokens.write(std::as_bytes(std::span{ids}), 0);
-    lengths.write(std::as_bytes(std::span{ends}), 0);
-    data::write_megatron_index(at.string() + ".idx", store::PlainFile::open_for_reading(folder / "lengths"), 2);
-  }
-  data::CorpusOptions files;
-  files.training = {at.string() + ".bin"};
-  files.validation_fraction = 0;
-  return {data::open_corpora(files).training,
-          {.seed = 5, .length = plan.length, .global_batch = plan.global_batch, .vocabulary = plan.model.vocabulary}};
+  const auto base = folder / name;
+  if (!std::filesystem::exists(base.string() + ".idx")) tests::write_random_tokens(base, documents);
+  return {tests::corpus_of(base), tests::sampling(plan)};
 }
 
 /// 20,000 tokens, most documents shorter than a sequence, many of one token.
@@ -53,28 +32,16 @@ data::Sampler random_documents(const plan::Plan& plan) {
 
 std::unique_ptr<Trainer> trainer(const comm::World& crew, const plan::Plan& plan, const data::Sampler& data, bool separate = true) {
   Options options;
-  options.deadline = tests::patience;
-  options.device = tests::device_of(crew);
   options.poison = true;
   auto runtime = tests::runtime();
   runtime.separate_documents = separate;
-  auto program = program::lower(plan, runtime);
-  program::require_valid(program);
-  auto evaluation = program::lower_evaluation(plan, runtime, plan.global_batch);
-  program::require_valid(evaluation);
-  auto made = std::make_unique<Trainer>(crew, std::move(program), std::move(evaluation), data, data, options);
-  made->initialize();
-  return made;
-}
-
-plan::Plan on_one_rank(const plan::Plan& plan) {
-  return plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
+  return tests::trainer_on(data, crew, plan, runtime, options);
 }
 
 void expect_same(const plan::Plan& plan, double bound) {
   const std::string what = plan.model.name + " " + plan::summary(plan);
   const auto data = random_documents(plan);
-  const auto one = trainer(tests::myself(), on_one_rank(plan), data), ours = trainer(tests::everybody(), plan, data);
+  const auto one = trainer(tests::myself(), tests::on_one_rank(plan), data), ours = trainer(tests::everybody(), plan, data);
   for (int step = 0; step < 3; ++step) {
     const auto want = one->step(step), got = ours->step(step);
     EXPECT_NEAR(got.loss, want.loss, bound * want.loss) << what << " step " << step;
@@ -84,27 +51,23 @@ void expect_same(const plan::Plan& plan, double bound) {
 }
 
 TEST(Documents, EveryCombinationOfDegrees) {
-  const int ranks = tests::everybody().size();
-  for (const std::string name : {"gpt2-tiny", "llama-tiny", "bloom-tiny"})
-    for (int data : {1, 2, 3, 4})
-      for (int pipeline : {1, 2, 3, 4})
-        for (int tensor : {1, 2, 3, 4}) {
-          const auto model = model::built_in(name);
-          if (data * pipeline * tensor != ranks || tensor > model::largest_tensor_parallel(model)) continue;
-          auto plan = plan::even_plan(model, 24, 12, Precision::fp32, data, pipeline, tensor, 1);
-          plan.shard_optimizer = pipeline == 1;
-          plan.sequence_parallel = tensor > 1;
-          expect_same(plan, tolerance);
-        }
+  for (const std::string name : {"gpt2-tiny", "llama-tiny", "bloom-tiny"}) {
+    const auto model = model::built_in(name);
+    tests::for_all_degrees(model, [&](int data, int pipeline, int tensor) {
+      auto plan = plan::even_plan(model, 24, 12, Precision::fp32, data, pipeline, tensor, 1);
+      plan.shard_optimizer = pipeline == 1;
+      plan.sequence_parallel = tensor > 1;
+      expect_same(plan, tolerance);
+    });
+  }
 }
 
 /// Chunks, recomputation, split backward passes, degrees that differ.
 TEST(Documents, AnyPlan) {
   std::mt19937 random{static_cast<unsigned>(23 + tests::everybody().size())};
-  for (int tried = 0; tried < 6 && !HasFailure();) {
-    auto plan = tests::any_plan(random);
-    if (plan::rank_count(plan) != tests::everybody().size() || plan.precision != Precision::fp32) continue;
-    if (tried++ % 3 == 0) plan = tests::in_chunks(plan, random);
+  for (int tried = 0; tried < 6 && !HasFailure(); ++tried) {
+    auto plan = tests::any_plan_of_all(random);
+    if (tried % 3 == 0) plan = tests::in_chunks(plan, random);
     expect_same(plan, 2 * tolerance);
   }
 }
@@ -140,7 +103,7 @@ TEST(Documents, PackedAreAsAlone) {
     documents.push_back(1);
     const auto ours = trainer(tests::everybody(), packed, sampler_of(packed, "halves", documents)),
                alone = trainer(tests::myself(), halves, sampler_of(halves, "halves", documents), false),
-               joined = trainer(tests::myself(), on_one_rank(packed), sampler_of(packed, "halves", documents), false);
+               joined = trainer(tests::myself(), tests::on_one_rank(packed), sampler_of(packed, "halves", documents), false);
     joined->step(0);
     for (int step = 0; step < 3; ++step) {
       const auto want = alone->step(step), got = ours->step(step);

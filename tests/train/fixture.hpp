@@ -51,17 +51,16 @@ inline const std::filesystem::path& text_file() {
   return path;
 }
 
+inline data::SamplerOptions sampling(const plan::Plan& plan, std::uint64_t seed = 5) {
+  return {.seed = seed, .length = plan.length, .global_batch = plan.global_batch, .vocabulary = plan.model.vocabulary};
+}
+
 inline data::Sampler sampler(const plan::Plan& plan, std::uint64_t seed = 5) {
   data::CorpusOptions options;
   options.training = {text_file()};
   options.format = data::Format::text;
   options.validation_fraction = 0;
-  data::SamplerOptions how;
-  how.seed = seed;
-  how.length = plan.length;
-  how.global_batch = plan.global_batch;
-  how.vocabulary = plan.model.vocabulary;
-  return {data::open_corpora(options).training, how};
+  return {data::open_corpora(options).training, sampling(plan, seed)};
 }
 
 /// FLOTILLA_TEST_DEVICE: on what the ranks of a test compute: gpu, or mixed, where every other one of the world does. By itself (myself())
@@ -70,12 +69,12 @@ inline std::string test_device() {
   const char* device = std::getenv("FLOTILLA_TEST_DEVICE");
   return device == nullptr ? "cpu" : device;
 }
-inline compute::Device device_of(const comm::World& crew) {
+inline compute::ComputeDevice device_of(const comm::World& crew) {
   const bool on_gpu = test_device() == "gpu" || (test_device() == "mixed" && everybody().rank().value % 2 == 0);
-  compute::Device device{on_gpu && &crew != &myself() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
+  compute::ComputeDevice device{on_gpu && &crew != &myself() ? cluster::DeviceKind::gpu : cluster::DeviceKind::cpu, 0};
   // FLOTILLA_TEST_ATTENTION=cudnn: by cuDNN, where it may be.
   const char* attention = std::getenv("FLOTILLA_TEST_ATTENTION");
-  if (attention != nullptr && std::string{attention} == "cudnn") device.attention = compute::Attention::cudnn;
+  if (attention != nullptr && std::string{attention} == "cudnn") device.attention = compute::AttentionKernel::cudnn;
   return device;
 }
 
@@ -85,6 +84,11 @@ inline cluster::Transport test_transport(cluster::Transport otherwise) {
   return transport != nullptr && std::string{transport} == "device-mpi" ? cluster::Transport::device_mpi : otherwise;
 }
 
+/// The same job on one rank, in microbatches of two sequences.
+inline plan::Plan on_one_rank(const plan::Plan& plan) {
+  return plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
+}
+
 inline program::Runtime runtime() {
   program::Runtime runtime;
   runtime.threads = 1;
@@ -92,20 +96,27 @@ inline program::Runtime runtime() {
   return runtime;
 }
 
-inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, train::Options options = {},
-                                               const program::Placement& placement = {}, bool library_all_reduce = false) {
+/// Trains and evaluates on `data`, by programs for `runtime`.
+inline std::unique_ptr<train::Trainer> trainer_on(const data::Sampler& data, const comm::World& crew, const plan::Plan& plan,
+                                                  const program::Runtime& runtime, train::Options options = {}) {
   options.deadline = std::min(options.deadline, patience);
   options.device = device_of(crew);
   options.transport = test_transport(options.transport);
+  auto program = program::lower(plan, runtime);
+  program::require_valid(program);
+  auto evaluation = program::lower_evaluation(plan, runtime, plan.global_batch);
+  program::require_valid(evaluation);
+  auto made = std::make_unique<train::Trainer>(crew, std::move(program), std::move(evaluation), data, data, options);
+  made->initialize();
+  return made;
+}
+
+inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, const train::Options& options = {},
+                                               const program::RankLocations& placement = {}, bool library_all_reduce = false) {
   auto placed = runtime();
   placed.placement = placement;
   placed.library_all_reduce = library_all_reduce;
-  auto program = program::lower(plan, placed);
-  program::require_valid(program);
-  auto evaluation = program::lower_evaluation(plan, placed, plan.global_batch);
-  auto made = std::make_unique<train::Trainer>(crew, std::move(program), std::move(evaluation), sampler(plan), sampler(plan), options);
-  made->initialize();
-  return made;
+  return trainer_on(sampler(plan), crew, plan, placed, options);
 }
 
 }  // namespace flotilla::tests

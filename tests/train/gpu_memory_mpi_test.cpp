@@ -16,14 +16,14 @@ namespace {
 constexpr std::int64_t granule = 512;  // of the stand-in's memory
 
 Bytes used_on_gpu() {
-  const auto device = gpu::Device::open(0);
+  const auto device = gpu::DeviceContext::open(0);
   return device.facts().memory - device.free_memory();
 }
 
 /// A backend without an arena, as the probe measures it.
 Bytes context(const plan::Plan& plan) {
   const Bytes before = used_on_gpu();
-  const auto backend = compute::make_backend({plan.model, plan.length, 1, 0, plan.precision, 1, 0, false, {compute::DeviceKind::gpu, 0}});
+  const auto backend = compute::make_backend({plan.model, plan.length, 1, 0, plan.precision, 1, 0, false, {cluster::DeviceKind::gpu, 0}});
   return used_on_gpu() - before;
 }
 

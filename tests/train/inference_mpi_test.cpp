@@ -124,7 +124,7 @@ TEST(CachedWindow, LeavesOutWhatOnePassLeavesOut) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Cached,
                          ::testing::Values("gpt2-tiny", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny",
-                                           "pythia-tiny", "bloom-tiny"));
+                                           "pythia-tiny", "bloom-tiny", "gemma2-tiny", "gemma3-tiny"));
 
 /// The same parameters: token by token, scores are the evaluation's loss.
 TEST(Scores, AddUpToTheEvaluation) {

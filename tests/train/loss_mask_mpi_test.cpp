@@ -4,11 +4,8 @@
 
 #include <cmath>
 
-#include "flotilla/data/loss_mask.hpp"
-#include "flotilla/data/megatron_writer.hpp"
-#include "flotilla/store/plain_file.hpp"
-#include "program/random_plan.hpp"
-#include "train/fixture.hpp"
+#include "train/against_one.hpp"
+#include "train/random_tokens.hpp"
 
 namespace flotilla::train {
 namespace {
@@ -18,49 +15,22 @@ constexpr double tolerance = 1e-5;
 /// How a mask is laid over the test's tokens.
 using Counts = std::function<bool(std::int64_t token)>;
 
-/// A Megatron pair of 20,000 tokens below 256 with this mask, in a folder of this process.
+/// 20,000 random tokens with this mask, in a folder of this process.
 data::Sampler masked_sampler(const plan::Plan& plan, const std::string& name, const Counts& counts) {
   static const tests::TemporaryFolder folder;
-  constexpr std::int64_t count = 20000;
-  const auto at = folder / name;
-  if (!std::filesystem::exists(at.string() + ".mask")) {
-    const auto tokens = store::PlainFile::create(at.string() + ".bin"), lengths = store::PlainFile::create(folder / "lengths");
-    std::vector<std::uint16_t> ids(count);
-    std::mt19937 random{7};
-    for (auto& id : ids) id = static_cast<std::uint16_t>(std::uniform_int_distribution<int>{0, 255}(random));
-    tokens.write(std::as_bytes(std::span{ids}), 0);
-    const std::int32_t length = ~static_cast<std::int32_t>(count);
-    lengths.write(std::as_bytes(std::span{&length, 1}), 0);
-    data::write_megatron_index(at.string() + ".idx", store::PlainFile::open_for_reading(folder / "lengths"), 2);
-    std::int64_t token = 0;
-    data::write_loss_mask(at.string() + ".mask", count, [&](data::TokenRun& run) {
-      while (token < count && counts(token)) ++token;
-      run = {token, token + 1};
-      return token++ < count;
-    });
+  constexpr std::int32_t count = 20000;
+  const auto base = folder / name;
+  if (!std::filesystem::exists(base.string() + ".mask")) {
+    tests::write_random_tokens(base, std::vector{count});
+    tests::write_mask(base, count, counts);
   }
-  data::CorpusOptions files;
-  files.training = {at.string() + ".bin"};
-  files.validation_fraction = 0;
-  return {data::open_corpora(files).training,
-          {.seed = 5, .length = plan.length, .global_batch = plan.global_batch, .vocabulary = plan.model.vocabulary}};
+  return {tests::corpus_of(base), tests::sampling(plan)};
 }
 
 std::unique_ptr<Trainer> trainer(const comm::World& crew, const plan::Plan& plan, const data::Sampler& data, double clip = 1) {
   Options options;
-  options.deadline = tests::patience;
-  options.device = tests::device_of(crew);
   options.clip = clip;
-  auto program = program::lower(plan, tests::runtime());
-  program::require_valid(program);
-  auto made = std::make_unique<Trainer>(crew, std::move(program), program::lower_evaluation(plan, tests::runtime(), plan.global_batch),
-                                        data, data, options);
-  made->initialize();
-  return made;
-}
-
-plan::Plan on_one_rank(const plan::Plan& plan) {
-  return plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
+  return tests::trainer_on(data, crew, plan, tests::runtime(), options);
 }
 
 /// Most sequences count nothing; some count a few tokens or all. Replicas and microbatches get very different counts.
@@ -70,7 +40,7 @@ bool every_third(std::int64_t token) { return token % 3 == 0; }
 void expect_same(const plan::Plan& plan, const std::string& name, const Counts& counts, double bound) {
   const std::string what = plan.model.name + " " + plan::summary(plan) + " " + name;
   const auto data = masked_sampler(plan, name, counts);
-  const auto one = trainer(tests::myself(), on_one_rank(plan), data), ours = trainer(tests::everybody(), plan, data);
+  const auto one = trainer(tests::myself(), tests::on_one_rank(plan), data), ours = trainer(tests::everybody(), plan, data);
   for (int step = 0; step < 3; ++step) {
     const auto want = one->step(step), got = ours->step(step);
     EXPECT_EQ(got.counted_tokens, want.counted_tokens) << what;
@@ -83,26 +53,22 @@ void expect_same(const plan::Plan& plan, const std::string& name, const Counts& 
 }
 
 TEST(LossMask, EveryCombinationOfDegrees) {
-  const int ranks = tests::everybody().size();
-  for (const std::string name : {"gpt2-tiny", "llama-tiny"})
-    for (int data : {1, 2, 3, 4})
-      for (int pipeline : {1, 2, 3, 4})
-        for (int tensor : {1, 2, 3, 4}) {
-          const auto model = model::built_in(name);
-          if (data * pipeline * tensor != ranks || tensor > model::largest_tensor_parallel(model)) continue;
-          auto plan = plan::even_plan(model, 24, 12, Precision::fp32, data, pipeline, tensor, 1);
-          plan.shard_optimizer = pipeline == 1;
-          expect_same(plan, "seldom", seldom, tolerance);
-          if (name == "llama-tiny") expect_same(plan, "third", every_third, tolerance);
-        }
+  for (const std::string name : {"gpt2-tiny", "llama-tiny"}) {
+    const auto model = model::built_in(name);
+    tests::for_all_degrees(model, [&](int data, int pipeline, int tensor) {
+      auto plan = plan::even_plan(model, 24, 12, Precision::fp32, data, pipeline, tensor, 1);
+      plan.shard_optimizer = pipeline == 1;
+      expect_same(plan, "seldom", seldom, tolerance);
+      if (name == "llama-tiny") expect_same(plan, "third", every_third, tolerance);
+    });
+  }
 }
 
 TEST(LossMask, AnyPlan) {
   std::mt19937 random{static_cast<unsigned>(17 + tests::everybody().size())};
-  for (int tried = 0; tried < 4 && !HasFailure();) {
-    auto plan = tests::any_plan(random);
-    if (plan::rank_count(plan) != tests::everybody().size() || plan.precision != Precision::fp32) continue;
-    if (tried++ % 3 == 0) plan = tests::in_chunks(plan, random);
+  for (int tried = 0; tried < 4 && !HasFailure(); ++tried) {
+    auto plan = tests::any_plan_of_all(random);
+    if (tried % 3 == 0) plan = tests::in_chunks(plan, random);
     expect_same(plan, "seldom", seldom, 2 * tolerance);
   }
 }
@@ -159,7 +125,7 @@ TEST(LossMask, TheOptimizerTakesTheGradientOfTheMean) {
 TEST(LossMask, AStepWithoutACountedToken) {
   const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 12, Precision::fp32, 1, tests::everybody().size() % 2 ? 1 : 2, 1, 2);
   const auto& crew = plan.stages.size() == 2 && tests::everybody().size() == 2 ? tests::everybody() : tests::myself();
-  const auto used = &crew == &tests::everybody() ? plan : on_one_rank(plan);
+  const auto used = &crew == &tests::everybody() ? plan : tests::on_one_rank(plan);
   const auto ours = trainer(crew, used, masked_sampler(plan, "none", [](std::int64_t) { return false; }));
   for (int step = 0; step < 2; ++step) {
     const auto result = ours->step(step);

@@ -17,8 +17,8 @@ namespace flotilla::train {
 namespace {
 
 /// Nodes of two ranks.
-const program::Placement& places() {
-  static const program::Placement all{{0, 0, 1, 1}, {0, 0, 0, 0}};
+const program::RankLocations& places() {
+  static const program::RankLocations all{{0, 0, 1, 1}, {0, 0, 0, 0}};
   return all;
 }
 

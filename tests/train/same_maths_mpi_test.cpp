@@ -19,11 +19,6 @@ constexpr double small_tensor = 1e-3;
 /// For each number of ranks: 300 in all. A few on stand-in GPUs, which take ten times as long.
 int any_plans() { return tests::test_device() == "cpu" ? 50 : 5; }
 
-plan::Plan on_one_rank(plan::Plan plan) {
-  auto one = plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
-  return one;
-}
-
 /// Squared norms of (ours - reference) and of the reference by tensor, every element once, summed over the active ranks.
 struct Difference {
   std::vector<double> apart, norm;
@@ -73,10 +68,10 @@ void expect_same_gradients(const comm::World& crew, const Trainer& ours, const T
 }
 
 void expect_same_maths(const plan::Plan& plan, int steps, double loss_bound, double gradient_bound,
-                       const program::Placement& placement = {}) {
+                       const program::RankLocations& placement = {}) {
   const auto& crew = tests::everybody();
   const std::string what = plan.model.name + " " + plan::summary(plan);
-  const auto reference = tests::trainer(tests::myself(), on_one_rank(plan));
+  const auto reference = tests::trainer(tests::myself(), tests::on_one_rank(plan));
   const auto ours = tests::trainer(crew, plan, {}, placement);
   for (int step = 0; step < steps; ++step) {
     const auto want = reference->step(step), got = ours->step(step);
@@ -96,7 +91,8 @@ model::Config small(const std::string& name) {
 TEST(SameMaths, EveryCombinationOfDegrees) {
   const int ranks = tests::everybody().size();
   int combinations = 0;
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny"})
+  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny",
+                                 "gemma2-tiny"})
     for (int data : {1, 2, 4})
       for (int pipeline : {1, 2, 4})
         for (int tensor : {1, 2, 4})
@@ -160,10 +156,10 @@ TEST(SameMaths, AnyPlan) {
   }
 }
 
-/// Norms of heads, whose gradients members sum; sub-layers side by side; slopes and a norm of the embedding.
+/// Norms of heads, whose gradients members sum; sub-layers side by side; slopes and a norm of the embedding; norms behind sub-layers.
 TEST(SameMaths, AnyPlanOfNewerFamilies) {
   std::mt19937 random{static_cast<unsigned>(91 + tests::everybody().size())};
-  for (const std::string name : {"qwen3-tiny", "pythia-tiny", "bloom-tiny"})
+  for (const std::string name : {"qwen3-tiny", "pythia-tiny", "bloom-tiny", "gemma3-tiny"})
     for (int tried = 0; tried < (tests::test_device() == "cpu" ? 6 : 2) && !HasFailure();) {
       auto plan = any_plan_of(tests::everybody().size(), random);
       auto model = small(name);
@@ -266,7 +262,8 @@ TEST(SameMaths, SplitBackwardPassesKeepTheBits) {
   const int ranks = tests::everybody().size();
   if (ranks < 2 || ranks > 4) return;
   const int tensor = ranks == 4 ? 2 : 1, steps = ranks == 4 ? 1 : 2;
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "llama-tiny"})
+  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "llama-tiny", "gemma2-tiny"}) {
+    std::vector<double> norms;  // whatever is computed again
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}) {
       if (ranks == 4 && recompute != plan::Recompute::selective && name != "gpt2-tiny") continue;  // enough where it takes long
       const Precision precision = name == "llama-tiny" ? Precision::bf16 : Precision::fp32;
@@ -280,8 +277,11 @@ TEST(SameMaths, SplitBackwardPassesKeepTheBits) {
         const auto want = whole->step(step), got = split->step(step);
         EXPECT_EQ(got.loss, want.loss) << name << ' ' << plan::to_string(recompute) << step;
         EXPECT_EQ(got.gradient_norm, want.gradient_norm) << name << ' ' << plan::to_string(recompute) << step;
+        if (norms.size() <= static_cast<std::size_t>(step)) norms.push_back(want.gradient_norm);
+        EXPECT_EQ(want.gradient_norm, norms[static_cast<std::size_t>(step)]) << name << ' ' << plan::to_string(recompute) << step;
       }
     }
+  }
 }
 
 /// Every share updated by one rank alone, sums made hierarchically: the parameters that everybody ends with are those of the plan that does
@@ -291,7 +291,7 @@ TEST(SameMaths, SharedOptimizersUpdateEveryElementOnce) {
   if (crew.size() < 2) return;
   for (const auto precision : {Precision::fp32, Precision::bf16}) {
     auto plan = plan::even_plan(small("gpt2-tiny"), 16, 8, precision, crew.size(), 1, 1, 1);
-    program::Placement placement;
+    program::RankLocations placement;
     for (int rank = 0; rank < crew.size(); ++rank) {
       placement.node.push_back(rank / 3);
       placement.zone.push_back(rank / 6);
@@ -313,7 +313,7 @@ TEST(SameMaths, SumsInTeamsGiveTheSameBitsTwice) {
   const auto& crew = tests::everybody();
   if (crew.size() < 4) return;
   const auto plan = plan::even_plan(small("gpt2-tiny"), 16, 8, Precision::fp32, crew.size(), 1, 1, 1);
-  program::Placement placement;
+  program::RankLocations placement;
   for (int rank = 0; rank < crew.size(); ++rank) placement.node.push_back(rank * 2 / 3 % 3);
   placement.zone.assign(placement.node.size(), 0);
   const auto one = tests::trainer(crew, plan, {}, placement), other = tests::trainer(crew, plan, {}, placement);
@@ -341,7 +341,7 @@ TEST(SameMaths, FamiliesInUnevenSharesRecomputed) {
 void expect_same_within_rounding(Precision precision, double loss_bound, double gradient_bound) {
   const int ranks = tests::everybody().size();
   if (ranks > 4 || ranks == 3) return;
-  const bool by_cudnn = tests::device_of(tests::everybody()).attention == compute::Attention::cudnn;
+  const bool by_cudnn = tests::device_of(tests::everybody()).attention == compute::AttentionKernel::cudnn;
   for (const std::string name : {"gpt2-tiny", "gpt-neo-tiny", "llama-tiny"}) {
     auto model = small(name);
     if (by_cudnn) model.attention_dropout = 0;  // its numbers are not ours

@@ -33,6 +33,15 @@ checkpoint::Manifest manifest_of(const Trainer& trainer, std::int64_t step) {
   return manifest;
 }
 
+/// All that this rank writes of a state.
+std::vector<float> owned_values(const checkpoint::LocalState& state) {
+  std::vector<float> all;
+  for (const auto& part : state.parts)
+    if (part.owner)
+      for (auto kind : checkpoint::kinds) all.insert(all.end(), part.values(kind).begin(), part.values(kind).end());
+  return all;
+}
+
 /// Of all tensors' checksums.
 std::uint32_t checksum(const std::filesystem::path& run, std::int64_t step) {
   return checkpoint::read_manifest(checkpoint::step_directory(run, step)).files.front().checksum;
@@ -57,12 +66,23 @@ TEST(SaveCopy, IsAsForecastAndHoldsTheStateOfItsStepWhileStepsGoOn) {
     // Held until two steps have changed the state.
     std::atomic<bool> stepped{false};
     checkpoint::SaveOptions options{.keep = 0, .deadline = tests::patience};
-    options.on_phase = [&](checkpoint::Phase phase) {
-      if (phase == checkpoint::Phase::prepare) stepped.wait(false);
+    options.on_phase = [&](checkpoint::SavePhase phase) {
+      if (phase == checkpoint::SavePhase::prepare) stepped.wait(false);
     };
+    const auto before = on_gpu ? std::vector<float>{} : owned_values(trainer->state());
+    int updates = 0;
+    trainer->before_updates([&] {
+      background.complete_copy();
+      if (on_gpu || updates++ > 0) return;
+      EXPECT_EQ(before, owned_values(trainer->state())) << "changed before its update: " << plan::summary(plan);
+    });
     background.begin(run, trainer->state(), manifest_of(*trainer, 2), options);
     trainer->step(1);
     trainer->step(2);
+    if (!on_gpu && !before.empty()) {
+      EXPECT_GT(updates, 0) << plan::summary(plan);
+      EXPECT_NE(before, owned_values(trainer->state())) << plan::summary(plan);
+    }
     stepped = true;
     stepped.notify_all();
     background.wait();

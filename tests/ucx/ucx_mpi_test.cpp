@@ -15,7 +15,7 @@ using flotilla::ErrorKind;
 using flotilla::Seconds;
 using flotilla::ucx::Address;
 using flotilla::ucx::Endpoint;
-using flotilla::ucx::Watch;
+using flotilla::ucx::PeerWatch;
 using flotilla::ucx::Worker;
 
 constexpr Seconds patience{120};
@@ -64,7 +64,7 @@ std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
 
 std::uint64_t tag(int from, int to) { return static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to); }
 
-class EveryWatch : public ::testing::TestWithParam<Watch> {};
+class EveryWatch : public ::testing::TestWithParam<PeerWatch> {};
 
 TEST_P(EveryWatch, PingPongCarriesEveryByte) {
   Worker worker{size()};
@@ -98,14 +98,14 @@ TEST_P(EveryWatch, PingPongCarriesEveryByte) {
       barrier(worker);
     }
 }
-INSTANTIATE_TEST_SUITE_P(Ucx, EveryWatch, ::testing::Values(Watch::off, Watch::peer_failure));
+INSTANTIATE_TEST_SUITE_P(Ucx, EveryWatch, ::testing::Values(PeerWatch::off, PeerWatch::peer_failure));
 
 TEST(Deadline, ASilentPeerIsNamedInTime) {
   Worker worker{size()};
   const auto addresses = gather(worker.address());
   const int peer = (rank() + 1) % size();
   if (rank() == 0) {
-    Endpoint endpoint = worker.connect(addresses[static_cast<std::size_t>(peer)], "rank 1 on nowhere", Watch::off);
+    Endpoint endpoint = worker.connect(addresses[static_cast<std::size_t>(peer)], "rank 1 on nowhere", PeerWatch::off);
     std::vector<std::byte> buffer(1 << 20);
     try {
       endpoint.receive(buffer, 12345, Seconds{0.2});
@@ -132,7 +132,7 @@ TEST(Deadline, ALargeSendToADeafPeerEnds) {
   Worker worker{size()};
   const auto addresses = gather(worker.address());
   if (rank() == 0) {
-    Endpoint endpoint = worker.connect(addresses[1], "rank 1", Watch::peer_failure);
+    Endpoint endpoint = worker.connect(addresses[1], "rank 1", PeerWatch::peer_failure);
     const std::vector<std::byte> message(8 << 20);
     EXPECT_THROW(endpoint.send(message, 5, Seconds{0.3}), Error);
   }
@@ -142,7 +142,7 @@ TEST(Deadline, ALargeSendToADeafPeerEnds) {
 
 TEST(Receive, TheWrongSizeIsRefused) {
   Worker worker{1};
-  Endpoint self = worker.connect(worker.address(), "myself", Watch::off);
+  Endpoint self = worker.connect(worker.address(), "myself", PeerWatch::off);
   const auto sent = pattern(16, 9);
   std::vector<std::byte> larger(32), smaller(8);
   self.send(sent, 1, patience);
@@ -153,12 +153,12 @@ TEST(Receive, TheWrongSizeIsRefused) {
 
 TEST(Connect, AnEmptyAddressIsRefused) {
   Worker worker{1};
-  EXPECT_THROW(worker.connect({}, "nobody", Watch::off), Error);
+  EXPECT_THROW(worker.connect({}, "nobody", PeerWatch::off), Error);
 }
 
 TEST(Worker, EndpointsKeepItAlive) {
   auto worker = std::make_unique<Worker>(1);
-  Endpoint self = worker->connect(worker->address(), "myself", Watch::off);
+  Endpoint self = worker->connect(worker->address(), "myself", PeerWatch::off);
   worker.reset();
   const auto sent = pattern(64, 4);
   std::vector<std::byte> got(64);

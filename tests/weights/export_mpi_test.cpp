@@ -263,6 +263,14 @@ TEST_P(ExportedModel, IsAFileOfLlmcWhereItIsItsGpt2) {
 /// Built like Llama, with what each adds: nobody has written these weights, so any bits will do.
 class ModelLikeLlama : public checkpoint::Together, public ::testing::WithParamInterface<const char*> {
  protected:
+  static void like_gemma(model::Config& config) {
+    config.activation = model::Activation::geglu;
+    config.norm_offset = config.output_norms = config.scaled_embedding = config.tied_head = true;
+    config.score_width = 19;
+    config.logit_cap = 30;
+    if (config.family == "gemma2") config.score_cap = 50;
+    if (config.family == "gemma3_text") config.rotary.window_theta = 1e4, config.rotary.factor = 2, config.rotary.linear = true;
+  }
   static model::Config config() {
     auto config = checkpoint::grouped_model();
     config.name = "m";
@@ -271,8 +279,9 @@ class ModelLikeLlama : public checkpoint::Together, public ::testing::WithParamI
     config.position_offset = 0;
     if (config.family != "llama") config.windows = {5};
     config.qkv_bias = config.family == "qwen2";
-    config.query_key_norms = config.family == "qwen3";
+    config.query_key_norms = config.family == "qwen3" || config.family == "gemma3_text";
     if (config.query_key_norms) config.head_width = 6;
+    if (config.family.starts_with("gemma")) like_gemma(config);
     return config;
   }
 };
@@ -305,7 +314,7 @@ TEST_P(ModelLikeLlama, ComesBackAsItWent) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ModelLikeLlama, ::testing::Values("llama", "mistral", "qwen2", "qwen3"));
+INSTANTIATE_TEST_SUITE_P(Families, ModelLikeLlama, ::testing::Values("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text"));
 
 }  // namespace
 }  // namespace flotilla::weights

@@ -7,7 +7,7 @@
 namespace flotilla::bench {
 
 struct NodeReport;
-struct Report;
+struct BenchReport;
 
 /// What training a model made of one node, with the plan that its own profile led to. 0: not known.
 struct CardEntry {
@@ -36,7 +36,7 @@ double tokens_per_billed_unit(const CardEntry&);
 double beyond_forecast(const CardEntry&);
 
 /// One node of every type: the first of those that no test failed on.
-std::vector<std::string> card_hosts(const Report&);
+std::vector<std::string> card_hosts(const BenchReport&);
 /// The card of a node, its rates and memory also as figures, which have baselines.
 void add_card(NodeReport&, std::vector<CardEntry>);
 

@@ -13,11 +13,16 @@
 namespace flotilla::bench {
 
 /// One measured quantity of a node. `name` is a FigureKind's key, or one with a subject behind a colon: "tokens_per_second:gpt2".
-struct Figure {
+struct MeasuredFigure {
   std::string name;
   double value = 0;
-  bool operator==(const Figure&) const = default;
+  bool operator==(const MeasuredFigure&) const = default;
 };
+
+/// "NVIDIA H100 80GB HBM3 #3": a device of a node, as figures and answers name it.
+std::string numbered_device(const std::string& name, int number);
+/// A figure's or an answer's name without the number of its device: those of one name are held against each other, also within a node.
+std::string without_device_number(const std::string& name);
 
 /// What is known of all figures of one name.
 struct FigureKind {
@@ -32,9 +37,9 @@ const std::vector<FigureKind>& figure_kinds();
 /// Of a figure's name, subject or not. Throws Error{bad_input} of an unknown one.
 const FigureKind& kind_of(const std::string& figure);
 /// "memory bandwidth 41 GB/s", "tokens/s of gpt2 812 tokens/s".
-std::string in_words(const Figure&);
+std::string in_words(const MeasuredFigure&);
 /// "41 GB/s".
-std::string value_in_words(const Figure&);
+std::string value_in_words(const MeasuredFigure&);
 /// Of a FigureKind's unit.
 std::string value_in_words(double value, const std::string& unit);
 /// (after - before) / before, positive where it became worse.
@@ -49,10 +54,10 @@ struct Core {
 };
 
 /// Bits that must be the same on every node of a type with the same software.
-struct Answer {
+struct AnswerDigest {
   std::string name;    ///< "fp32, 8 threads"
   std::string digest;  ///< 16 hexadecimal digits
-  bool operator==(const Answer&) const = default;
+  bool operator==(const AnswerDigest&) const = default;
 };
 
 /// A test that could not be made.
@@ -88,9 +93,9 @@ struct NodeReport {
   std::vector<Property> properties;
   double clock_error = 0;          ///< seconds that its clock is ahead of the file server's
   bool clock_synchronized = true;  ///< as the kernel says
-  std::vector<Figure> figures;
+  std::vector<MeasuredFigure> figures;
   std::vector<Core> cores;
-  std::vector<Answer> answers;
+  std::vector<AnswerDigest> answers;
   std::vector<Failure> failures;
   double others = -1;            ///< of the processors' time while it was tested, what other programs took; -1: not known
   std::vector<CardEntry> card;   ///< models that were trained on it
@@ -102,6 +107,10 @@ bool busy(const NodeReport&);
 /// The value of a property or figure, or nullptr.
 const std::string* find_property(const NodeReport&, const std::string& name);
 const double* find_figure(const NodeReport&, const std::string& name);
+/// Of all devices of the node whose figure has this name without their number.
+std::vector<double> figure_values(const NodeReport&, const std::string& name);
+/// The worst of these.
+std::optional<double> worst_value(const NodeReport&, const std::string& name);
 
 /// What a transport makes of messages of one size between two places; 0: not measured.
 struct LinkPoint {
@@ -157,18 +166,18 @@ struct Expected {
 };
 
 /// One run of `flotilla bench`.
-struct Report {
+struct BenchReport {
   std::string measured_at;  ///< ISO 8601, UTC
   std::vector<NodeReport> nodes;  ///< those that are done, by host
   std::vector<LostNode> lost;
   std::vector<LinkReport> links;  ///< empty: links were not tested
   std::vector<CollectiveReport> collectives;  ///< empty: collectives were not tested
   std::vector<Series> imported;  ///< what other programs measured
-  bool operator==(const Report&) const = default;
+  bool operator==(const BenchReport&) const = default;
 };
 
 /// What the report's own tests found of a series' quantity on its hosts: by the training's messages, at a size of both, the smallest for a
 /// latency and the largest for the others. Nothing where they did not measure it.
-std::optional<SeriesPoint> own_point(const Report&, const Series&);
+std::optional<SeriesPoint> own_point(const BenchReport&, const Series&);
 
 }  // namespace flotilla::bench

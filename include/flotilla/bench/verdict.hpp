@@ -9,10 +9,10 @@
 
 namespace flotilla::bench {
 
-/// What a figure of a device type is usually: median, and median absolute deviation, over nodes and runs.
+/// What a figure of a type of node is usually: median, and median absolute deviation, over nodes, their devices and runs.
 struct Baseline {
   std::string type;
-  std::string figure;
+  std::string figure;  ///< without the number of a device
   double median = 0;
   double deviation = 0;
   int samples = 0;
@@ -28,8 +28,10 @@ struct Baselines {
   std::vector<Baseline> figures;
   std::vector<KnownAnswer> answers;
 };
+/// Of a figure with or without the number of its device; nullptr: none is known.
+const Baseline* find_baseline(const Baselines&, const std::string& type, const std::string& figure);
 /// From earlier runs. A figure counts where a type has at least `fewest` samples of it.
-Baselines learn(std::span<const Report> history, int fewest = 3);
+Baselines learn(std::span<const BenchReport> history, int fewest = 3);
 
 /// Relative deviation that counts: max(the kind's tolerance, 3 x 1.4826 x deviation / median), and one of a kind by itself.
 double tolerance(const FigureKind&, const Baseline&);
@@ -51,12 +53,12 @@ struct NodeVerdict {
 };
 
 /// Nodes in the report's order, then the lost ones, then what concerns no single node ("switch gpu, leaf3", "network"). A figure is held against the baseline of its type, or, where there is none, against the
-/// other nodes of its type in this report if they are at least three in all. Worse by more than the tolerance: watch; by more than twice
+/// other nodes (or GPUs) of its type in this report if they are at least three in all. Worse by more than the tolerance: watch; by more than twice
 /// that: drain.
-std::vector<NodeVerdict> judge(const Report&, const Baselines&);
+std::vector<NodeVerdict> judge(const BenchReport&, const Baselines&);
 
 /// Hosts by the switch that they hang on, as switch_groups(): the name, or "" of a measured group.
-std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const Report&);
+std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const BenchReport&);
 
 /// "scontrol update NodeName=n3 State=DRAIN Reason=\"flotilla bench: ...\"".
 std::string drain_line(const NodeVerdict&);
@@ -71,6 +73,6 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 /// Worst first. Figures of nodes in both reports, answers that changed under the same software, nodes that are gone.
-std::vector<Change> compare(const Report& before, const Report& after);
+std::vector<Change> compare(const BenchReport& before, const BenchReport& after);
 
 }  // namespace flotilla::bench

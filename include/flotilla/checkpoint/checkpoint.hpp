@@ -16,14 +16,14 @@
 namespace flotilla::checkpoint {
 
 /// The phases of save(), in order.
-enum class Phase { prepare, reserve, write, flush, verify, commit, prune };
-std::string_view to_string(Phase);
+enum class SavePhase { prepare, reserve, write, flush, verify, commit, prune };
+std::string_view to_string(SavePhase);
 
 struct SaveOptions {
   int keep = 2;           ///< committed steps to keep, this one included; older ones are removed. 0 keeps all
   Seconds deadline{600};  ///< for each agreement of the ranks: how long the slowest may come after the first
   /// Called on every rank when a phase begins; for progress lines.
-  std::function<void(Phase)> on_phase = {};
+  std::function<void(SavePhase)> on_phase = {};
 };
 
 /// What a save cost, on this rank.
@@ -76,7 +76,7 @@ std::optional<Loaded> latest(const std::filesystem::path& run);
 
 /// One dataset of a checkpoint.
 struct TensorDescription {
-  Kind kind = Kind::parameters;
+  StateKind kind = StateKind::parameters;
   std::string name;
   std::vector<std::int64_t> shape;
   Bytes size;

@@ -11,13 +11,13 @@
 namespace flotilla::checkpoint {
 
 /// What is kept per parameter, and the group of state.h5 that holds it.
-enum class Kind { parameters, moment1, moment2 };
-inline constexpr std::array kinds{Kind::parameters, Kind::moment1, Kind::moment2};
+enum class StateKind { parameters, moment1, moment2 };
+inline constexpr std::array kinds{StateKind::parameters, StateKind::moment1, StateKind::moment2};
 /// "parameters", "adamw/moment1", "adamw/moment2".
-std::string_view group_of(Kind);
+std::string_view group_of(StateKind);
 
 /// Whether there are values of the kind: of a frozen tensor, only parameters.
-inline bool is_kept(Kind kind, const model::Tensor& tensor) { return kind == Kind::parameters || tensor.trained; }
+inline bool is_kept(StateKind kind, const model::Tensor& tensor) { return kind == StateKind::parameters || tensor.trained; }
 
 /// One tensor's shard on this rank, or a piece of it, in memory that the trainer owns; each span has elements() values.
 struct LocalTensor {
@@ -38,12 +38,14 @@ struct LocalTensor {
     return piece < 0 ? shard.elements() : sum;
   }
   /// Whether the spans are as they must be.
-  bool keeps(Kind kind) const {
+  bool keeps(StateKind kind) const {
     const auto count = static_cast<std::int64_t>(values(kind).size());
-    return count == elements() || (count == 0 && kind != Kind::parameters && (!owner || !trained));
+    return count == elements() || (count == 0 && kind != StateKind::parameters && (!owner || !trained));
   }
 
-  std::span<float> values(Kind kind) const { return kind == Kind::parameters ? parameters : kind == Kind::moment1 ? moment1 : moment2; }
+  std::span<float> values(StateKind kind) const {
+    return kind == StateKind::parameters ? parameters : kind == StateKind::moment1 ? moment1 : moment2;
+  }
 };
 
 /// What this rank holds of the training state. `tensors` is the whole model's list, the same on every rank.

@@ -41,7 +41,9 @@ struct CatalogueEntry {
   Figure overlap;            ///< Efficiency::overlap
   Figure launch;             ///< seconds from one kernel's start to the next's at least
   Figure portable_share;     ///< of the peak of half precision, that instructions of older types reach
+  Figure exponential_share;  ///< of what Hopper's attention kernels reach, by the peak: exponentials have units of their own
   Figure host_speed;         ///< of one core of the usual node's host, at starting kernels; 1: an EPYC 7742 (DGX A100)
+  Figure matrix_workspace;   ///< bytes that the vendor recommends for the workspace of matrix products
   Figure power;              ///< watts, design limit
   Figure devices_per_node;   ///< usual
   Figure domain_devices;     ///< that the links of a node join where these reach over several nodes

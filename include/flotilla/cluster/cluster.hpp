@@ -7,12 +7,11 @@
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/device_kind.hpp"
 #include "flotilla/cluster/library.hpp"
 
 /// What hardware there is and how fast it measured. Plain values; nothing here touches the machine.
 namespace flotilla::cluster {
-
-enum class DeviceKind { cpu, gpu };
 
 /// What operations reach of a device's peaks. With P = flops / (peak x matrix(f)), matrix(f) = matrix x f / (f + half), f in FLOPs of one
 /// matrix product, and S = traffic / (bandwidth x memory), an operation takes
@@ -52,6 +51,14 @@ struct NodeLinks {
   bool operator==(const NodeLinks&) const = default;
 };
 
+/// What our exchanges and computing take from each other where the thread that moves messages has no core of its own. 0: it has one.
+struct Interference {
+  double compute_share = 0;  ///< of computing that is lost while an exchange moves, 0 ... 1
+  Seconds message_delay{};   ///< by which a message arrives later when both its ends compute meanwhile
+  bool any() const { return compute_share > 0 || message_delay.value > 0; }
+  bool operator==(const Interference&) const = default;
+};
+
 /// A kind of device, as the catalogue or a probe describes it. A figure that is not known is 0.
 struct DeviceType {
   std::string name;  ///< "cpu:AMD EPYC 9654:2t" (model and threads per rank), "A100-40", ...
@@ -75,6 +82,7 @@ struct DeviceType {
   Bytes device_mpi_memory{};        ///< of a GPU: what MPI takes of its memory for each other GPU that it exchanges device memory with
   /// Of GPUs whose node's switches add what passes them (NVLS): bytes per second that one sends there, and gets; 0: none.
   BytesPerSecond switch_sums{};
+  Interference interference{};
   bool operator==(const DeviceType&) const = default;
 };
 

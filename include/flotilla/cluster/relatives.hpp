@@ -6,8 +6,8 @@
 /// What a device type has from another one, where only its vendor's figures are known.
 namespace flotilla::cluster {
 
-/// Whether half-precision products of both reach the same share of the peak at the same sizes: variants of one device, whose figures were
-/// chosen together.
+/// Whether products of both take the same kinds of operands, and in half precision reach nearly the same share of the peak (within a tenth)
+/// at the same sizes: variants of one device, whose figures were chosen together.
 bool same_family(const CatalogueEntry&, const CatalogueEntry&);
 /// The name of the first entry of the family.
 std::string family_of(const CatalogueEntry&, const Catalogue&);
@@ -24,6 +24,6 @@ CatalogueEntry as_new(const CatalogueEntry&, const Catalogue&);
 Catalogue as_new(const Catalogue&);
 
 /// Of layer times on such a device: docs/measurements/error-bars.md.
-inline constexpr double unchecked_error = 0.7;
+inline constexpr double unchecked_error = 0.6;
 
 }  // namespace flotilla::cluster

@@ -14,11 +14,11 @@
 namespace flotilla::comm {
 
 /// How a phase ended on one rank.
-struct Outcome {
+struct PhaseOutcome {
   bool ok = true;
   ErrorKind kind = ErrorKind::internal;  ///< when not ok
   std::string message;                   ///< one line, when not ok
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const PhaseOutcome&) const = default;
 };
 
 /// Thrown by every rank of the world with the same text: all are alive and here, so the program may end in good order (rank 0 prints, all
@@ -36,10 +36,10 @@ bool outranks(ErrorKind a, ErrorKind b) noexcept;
 /// few), and the first message of that kind; just the message when all ranks say the same. When ranks do not answer within `deadline` of
 /// rank 0's arrival, those that did throw Error (communication, or the kind of a rank that failed) naming the missing; a missing rank 0 is
 /// noticed after twice the deadline.
-void agree(const World&, const Outcome& mine, Seconds deadline);
+void agree(const World&, const PhaseOutcome& mine, Seconds deadline);
 
 /// Runs `work` and returns how it ended: Error by its kind, std::bad_alloc as unavailable, other exceptions as internal. Local.
-Outcome outcome_of(std::string_view what, const std::function<void()>& work);
+PhaseOutcome outcome_of(std::string_view what, const std::function<void()>& work);
 
 /// Runs `work` on this rank, then agrees on how it ended; returns its value. `what` ("reading the job") opens the message of exceptions
 /// that are not ours.

@@ -2,7 +2,7 @@
 #include <functional>
 #include <span>
 
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 #include "flotilla/gpu/device.hpp"
 #include "flotilla/nccl/communicator.hpp"
 
@@ -13,20 +13,20 @@ namespace flotilla::comm {
 using OrderedSum = std::function<void(ElementType, gpu::DevicePointer sum, gpu::DevicePointer others, int members, int mine,
                                       std::int64_t count, const gpu::Stream&)>;
 /// By the kernel, which is in `kernels` for this device. Throws Error{unavailable} when it cannot be loaded.
-OrderedSum make_ordered_sum(const gpu::Device&, std::span<const std::byte> kernels);
+OrderedSum make_ordered_sum(const gpu::DeviceContext&, std::span<const std::byte> kernels);
 
-/// A group whose members compute on GPUs that NCCL connects. Its operations are Group's, on device memory: each is enqueued on the stream
-/// given and ends there. Sums have the very bits of an MPI group's: pieces travel as messages, and OrderedSum adds them; but the all-reduce
-/// of a group whose algorithm is library_all_reduce is NCCL's own. fp64 is not summed on devices. All members enqueue the same operations
-/// in the same order. Errors are nccl::Communicator's.
+/// A group whose members compute on GPUs that NCCL connects. Its operations are ProcessGroup's, on device memory: each is enqueued on the
+/// stream given and ends there. Sums have the very bits of an MPI group's: pieces travel as messages, and OrderedSum adds them; but the
+/// all-reduce of a group whose algorithm is library_all_reduce is NCCL's own. fp64 is not summed on devices. All members enqueue the same
+/// operations in the same order. Errors are nccl::NcclCommunicator's.
 class DeviceGroup {
  public:
-  DeviceGroup(program::Group value, int index, nccl::Communicator, OrderedSum);
+  DeviceGroup(program::Group value, int index, nccl::NcclCommunicator, OrderedSum);
 
   const program::Group& value() const noexcept { return value_; }
   int index() const noexcept { return index_; }
   int size() const noexcept { return static_cast<int>(value_.members.size()); }
-  nccl::Communicator& communicator() noexcept { return communicator_; }
+  nccl::NcclCommunicator& communicator() noexcept { return communicator_; }
 
   void all_reduce(gpu::DevicePointer data, ElementType, Bytes size, gpu::DevicePointer staging, const gpu::Stream&);
   void reduce_scatter(gpu::DevicePointer data, ElementType, Bytes unit, Bytes size, gpu::DevicePointer staging, const gpu::Stream&);
@@ -42,12 +42,12 @@ class DeviceGroup {
  private:
   program::Group value_;
   int index_;
-  nccl::Communicator communicator_;
+  nccl::NcclCommunicator communicator_;
   OrderedSum ordered_sum_;
 };
 
 /// The same group for data of the host: each operation's goes to the device and comes back. For proofs and tests, not for speed. `group`,
 /// `world` and `device` outlive it.
-std::unique_ptr<Group> make_host_view(const World& world, DeviceGroup& group, const gpu::Device& device);
+std::unique_ptr<ProcessGroup> make_host_view(const World& world, DeviceGroup& group, const gpu::DeviceContext& device);
 
 }  // namespace flotilla::comm

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/device_kind.hpp"
 #include "flotilla/compute/token_score.hpp"
 #include "flotilla/model/operations.hpp"
 #include "flotilla/program/program.hpp"
@@ -20,16 +21,15 @@ struct DeviceFacts;
 /// The layers' forward and backward on one device.
 namespace flotilla::compute {
 
-enum class DeviceKind : std::uint8_t { cpu, gpu };
 /// Whose attention GPUs run. cudnn: cuDNN's, where it agrees with ours on the device at hand; automatic: where it is moreover not slower
 /// and needs no memory beside the products' workspace; else, and with flotilla, our own kernel's.
-enum class Attention : std::uint8_t { flotilla, cudnn, automatic };
+enum class AttentionKernel : std::uint8_t { flotilla, cudnn, automatic };
 /// What a rank computes on.
-struct Device {
-  DeviceKind kind = DeviceKind::cpu;
+struct ComputeDevice {
+  cluster::DeviceKind kind = cluster::DeviceKind::cpu;
   int ordinal = 0;    ///< of a GPU among those that this process sees
   bool tf32 = false;  ///< a GPU rounds fp32 operands of matrix products to TF32: 11 significant bits
-  Attention attention = Attention::flotilla;
+  AttentionKernel attention = AttentionKernel::flotilla;
   bool deterministic = true;  ///< cuDNN's attention adds in order: equal operands give equal bits
 };
 
@@ -43,7 +43,7 @@ struct Setup {
   std::uint64_t seed = 0;  ///< of dropout
   /// Between products this rank holds its part of the tokens (model/operations.hpp).
   bool sequence_parallel = false;
-  Device device{};
+  ComputeDevice device{};
   /// Tokens of a sequence whose keys and values blocks keep (Role::cache); 0: none. Not for backward passes.
   int cache = 0;
   /// Attention and positions begin anew with each document (Role::document_starts).
@@ -63,6 +63,8 @@ struct Task {
   std::int64_t first_sequence = 0;                      ///< of the step's global batch: dropout's index is global, so no plan changes it
   std::int64_t cached = 0;                              ///< tokens before, of every sequence: the cache holds their keys and values
   float loss_scale = 1;  ///< d loss / d (sum of token losses): 1 / tokens in the global batch, scaled in fp16
+  /// By sequence: the source of the data whose losses its own are summed with (program::scalar). Empty: all together.
+  std::span<const int> sources{};
 
   template <class T>
   T* operand(program::Role role) const {

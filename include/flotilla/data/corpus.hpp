@@ -11,7 +11,7 @@
 namespace flotilla::data {
 
 /// A contiguous run of one file's tokens. No sequence crosses its ends.
-struct Section {
+struct CorpusSection {
   std::shared_ptr<const TokenFile> file;
   std::int64_t first = 0, last = 0;  ///< tokens, half-open
   std::int64_t size() const { return last - first; }
@@ -21,9 +21,9 @@ struct Section {
 class Corpus {
  public:
   Corpus() = default;
-  explicit Corpus(std::vector<Section> sections) : sections_{std::move(sections)} {}
+  explicit Corpus(std::vector<CorpusSection> sections) : sections_{std::move(sections)} {}
 
-  const std::vector<Section>& sections() const { return sections_; }
+  const std::vector<CorpusSection>& sections() const { return sections_; }
   bool empty() const { return sections_.empty(); }
   std::int64_t tokens() const;
 
@@ -35,13 +35,13 @@ class Corpus {
   /// The same from those.
   std::uint64_t fingerprint(std::span<const std::uint64_t> files) const;
   /// Of one section alone: its file's and its range.
-  static std::uint64_t fingerprint(const Section&, std::uint64_t file);
+  static std::uint64_t fingerprint(const CorpusSection&, std::uint64_t file);
 
   /// Reads every token of every section. Throws Error{bad_input} with file and byte offset.
   void scan(int vocabulary) const;
 
  private:
-  std::vector<Section> sections_;
+  std::vector<CorpusSection> sections_;
 };
 
 struct CorpusOptions {

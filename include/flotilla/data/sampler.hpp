@@ -40,6 +40,10 @@ struct Location {
 /// "epoch 0, sequence 27: token 270 of file 0", behind "source 2, " where it is not the first source.
 std::ostream& operator<<(std::ostream&, const Location&);
 
+/// Of what a sequence of a step holds, as Sampler::read gives it, and of its place in the step. Sums of these modulo 2^64 tell steps apart,
+/// whoever reads which sequence: docs/formats/run-directory.md.
+std::uint64_t digest_of(int index, std::span<const std::int32_t> tokens);
+
 struct SamplerOptions {
   std::uint64_t seed = 0;
   int length = 0;        ///< T: inputs of a sequence; T + 1 tokens are read, the targets are shifted by one
@@ -50,7 +54,7 @@ struct SamplerOptions {
 };
 
 /// Steps in a row that draw alike.
-struct Phase {
+struct SamplingPhase {
   std::int64_t first_step = 0;
   int length = 0, global_batch = 0;   ///< as in SamplerOptions, whose own then count for nothing
   std::vector<double> weights = {};   ///< of the sources, relative to each other; 0: takes no part. Empty: their own
@@ -77,11 +81,11 @@ class Sampler {
   /// Of one source. Throws Error{bad_input} when options are impossible or no section holds a sequence: says how many tokens are needed.
   Sampler(Corpus, SamplerOptions);
   /// At least one source; likewise. `phases` begin one behind the other, the first at step 0; none: one phase.
-  Sampler(std::vector<Source>, SamplerOptions, std::vector<Phase> phases = {});
+  Sampler(std::vector<Source>, SamplerOptions, std::vector<SamplingPhase> phases = {});
 
   const SamplerOptions& options() const { return options_; }
   const std::vector<Source>& sources() const;
-  const std::vector<Phase>& phases() const;
+  const std::vector<SamplingPhase>& phases() const;
   /// At this length, which some phase has; 0: the first one's.
   std::int64_t sequences_per_epoch(int source = 0, int length = 0) const;
   /// Steps for which there are sequences, where every source has a largest number of epochs.

@@ -30,7 +30,7 @@ class Event {
   static Seconds between(const Event& start, const Event& end);
 
  private:
-  friend class Device;
+  friend class DeviceContext;
   friend class Stream;
   std::shared_ptr<EventState> state_;
 };
@@ -61,19 +61,19 @@ class Stream {
   StreamState& state() const { return *state_; }
 
  private:
-  friend class Device;
+  friend class DeviceContext;
   std::shared_ptr<StreamState> state_;
 };
 
 /// One allocation, cut up by who owns it: taken once, given back at the end.
-class Arena {
+class DeviceBuffer {
  public:
-  Arena() = default;
+  DeviceBuffer() = default;
   DevicePointer data() const;
   Bytes size() const;
 
  private:
-  friend class Device;
+  friend class DeviceContext;
   struct State;
   std::shared_ptr<State> state_;
 };
@@ -85,17 +85,17 @@ class PinnedBuffer {
   std::span<std::byte> bytes() const;
 
  private:
-  friend class Device;
+  friend class DeviceContext;
   struct State;
   std::shared_ptr<State> state_;
 };
 
 /// A device's primary context, which libraries share. What is made from it keeps it alive. Calls of one device may come from several
 /// threads.
-class Device {
+class DeviceContext {
  public:
   /// Throws Error{unavailable} where there is no such device.
-  static Device open(int ordinal);
+  static DeviceContext open(int ordinal);
 
   const DeviceFacts& facts() const;
   /// For libraries that ask the driver for the calling thread's device.
@@ -105,7 +105,7 @@ class Device {
   Stream make_stream(bool urgent = false) const;
   Event make_event(bool timed = false) const;
   /// Throws Error{unavailable} when the device has not so much.
-  Arena make_arena(Bytes) const;
+  DeviceBuffer make_buffer(Bytes) const;
   PinnedBuffer make_pinned(Bytes) const;
   DeviceState& state() const { return *state_; }
   const std::shared_ptr<DeviceState>& shared_state() const { return state_; }

@@ -48,6 +48,8 @@ struct Figures {
   double power_w = 0;
   int clock_mhz = 0;                ///< of the multiprocessors
   Bytes memory_used, memory_total;  ///< of all processes
+  std::optional<bool> hot{};        ///< its clocks are lowered now, by heat or by the hardware's own protection; nothing: not told
+  std::optional<std::int64_t> corrected{}, uncorrected{};  ///< memory errors since the driver was loaded; nothing: no ECC
 };
 /// Nothing where NVML is missing or does not know the device. `pci_bus_id` as in DeviceFacts.
 std::optional<Figures> figures(const std::string& pci_bus_id);

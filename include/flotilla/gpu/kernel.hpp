@@ -43,7 +43,7 @@ class Module {
  public:
   Module() = default;
   /// `image` stays where it is as long as the module. Throws Error{unavailable} when it holds no code for the device.
-  Module(const Device&, std::span<const std::byte> image);
+  Module(const DeviceContext&, std::span<const std::byte> image);
   /// `most_shared`: of dynamic shared memory that a launch will ask for. Throws Error{unavailable} where there is no such kernel.
   Kernel kernel(const std::string& name, Bytes most_shared = {}) const;
 

@@ -18,6 +18,6 @@ struct CollectPatience {
 };
 
 /// Reads reports of this folder until every node is done or silent for too long. Local; nodes that share the file system write the reports.
-bench::Report collect(const std::filesystem::path& folder, const bench::Expected&, const CollectPatience&);
+bench::BenchReport collect(const std::filesystem::path& folder, const bench::Expected&, const CollectPatience&);
 
 }  // namespace flotilla::health

@@ -17,8 +17,8 @@ struct SoakTest {
   std::filesystem::path sys = "/sys";
 };
 
-/// The known-answer step on every hardware thread that this process may use, by a thread bound to it, over and over. Local. Throws what a
-/// step throws, and Error{unavailable} where a thread cannot be bound.
+/// The known-answer step on every hardware thread that this process may use, by a thread bound to it, and a larger one on every GPU that it
+/// sees and has kernels for, over and over. Local. Throws what a step throws, and Error{unavailable} where a thread cannot be bound.
 bench::Soak soak(const SoakTest&);
 
 }  // namespace flotilla::health

@@ -30,6 +30,10 @@ class Text {
   std::int64_t counted() const;
   /// Tokens [first, first + tokens.size()); ~token for one that does not count. Throws Error{bad_input} for one outside the vocabulary.
   void read(std::int64_t first, std::span<std::int32_t> tokens, int vocabulary) const;
+  /// Whether the file says where documents end.
+  bool has_documents() const { return file_ && file_->has_documents(); }
+  /// As data::TokenFile::document_starts.
+  void document_starts(std::int64_t first, std::span<std::int32_t> starts, std::optional<std::int32_t> end) const;
 
  private:
   std::string name_;
@@ -52,8 +56,10 @@ struct TextScore {
 
 /// Sequences of `length` tokens that the texts are cut into.
 std::int64_t sequences_of(const std::vector<Text>&, int length);
-/// Scores of the texts, in order, then of all of them together where there are several. Collective.
-std::vector<TextScore> evaluate(LoadedModel&, const std::vector<Text>&, const Codec&, const TellProgress& = {});
+/// Scores of the texts, in order, then of all of them together where there are several. Where the model keeps documents apart, a token sees
+/// its own alone, which ends where the file says so and behind every token `document_end`. Collective.
+std::vector<TextScore> evaluate(LoadedModel&, const std::vector<Text>&, const Codec&, const TellProgress& = {},
+                                std::optional<std::int32_t> document_end = std::nullopt);
 
 /// A context and what may follow it, as tokens.
 struct Continuation {

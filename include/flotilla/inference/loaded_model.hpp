@@ -12,11 +12,11 @@
 namespace flotilla::inference {
 
 /// How a model is spread over the ranks and computed.
-struct LoadOptions {
+struct ModelLoadOptions {
   int tensor_parallel = 1;
   int pipeline = 0;  ///< stages; 0: as few as fit the memory, where sequences go side by side, else all ranks / tensor_parallel
   Precision precision = Precision::fp32;
-  compute::Device device{};  ///< of this rank
+  compute::ComputeDevice device{};  ///< of this rank
   int threads = 0;  ///< compute threads of a rank; 0: its share of the CPUs
   Seconds deadline{600};
 };
@@ -26,6 +26,7 @@ struct PassShape {
   std::vector<int> lengths;  ///< tokens of a pass, by number of the program: one or two
   int cache = 0;             ///< tokens of the one sequence whose keys and values are kept; 0: many sequences, and nothing is kept
   std::int64_t sequences = 0;  ///< how many are to be read: passes are no larger; 0: any number
+  bool documents = false;      ///< of a sequence are kept apart; not with a cache
 };
 
 /// A model's weights on the ranks, and the passes over them. Collective over the world, one thread of each rank.
@@ -33,7 +34,7 @@ class LoadedModel {
  public:
   /// Throws Error{usage} where the degrees do not suit ranks or model, Error{unavailable} where no plan fits the memory, else as
   /// checkpoint::load and weights::load do; always as comm::AgreedError.
-  LoadedModel(const comm::World&, const Subject&, const PassShape&, const LoadOptions&);
+  LoadedModel(const comm::World&, const Subject&, const PassShape&, const ModelLoadOptions&);
 
   const comm::World& world() const { return world_; }
   const plan::Plan& plan() const { return plan_; }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -16,6 +17,12 @@ std::string step_line(const StepRecord&, std::int64_t total_steps);
 std::string evaluation_line(const EvaluationRecord&, std::int64_t total_steps);
 /// "step  120/1000  checkpoint saved (1.5 GiB, 2.1 s)"
 std::string checkpoint_line(const CheckpointRecord&, std::int64_t total_steps);
+
+/// Which figures of the profile were wrong, a line for each device type and each kind of link: "messages between hosts take 2.1 times as
+/// long as in the profile (quartiles 2.0 to 2.3, error bar 8.0 %)".
+std::vector<std::string> wrong_figures_in_words(const CorrectionRecord&);
+/// "after step 20: 71.3 ms forecast, 88.0 ms by the corrected profile, 90.1 ms measured; profile-corrected.json"
+std::string correction_in_words(const CorrectionRecord&);
 
 /// Whether a step gets a line: every step on a terminal; else every `every` steps, and always the incarnation's first and the run's last.
 bool gets_line(std::int64_t step, std::int64_t first_step, std::int64_t total_steps, std::int64_t every, bool terminal);

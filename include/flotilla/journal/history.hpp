@@ -21,7 +21,8 @@ struct IncarnationHistory {
   std::optional<ExitCode> exit_code;  ///< absent: it was killed before it could speak, or runs
   std::string reason;
   std::string plan, origin;  ///< summary; where the plan came from
-  std::vector<DeviceGroup> devices;
+  std::vector<InventoryEntry> devices;
+  std::vector<CorrectionRecord> corrections;  ///< of the profile, by its first iterations under each plan
   std::vector<PlanRecord> plan_changes;  ///< while it ran, those that were refused too
   int ranks = 0;
   std::int64_t first_step = 0;  ///< steps complete when it began
@@ -53,6 +54,16 @@ struct PhaseHistory {
 };
 /// In their order; empty for a run without phases.
 std::vector<PhaseHistory> phases_in(const Metrics&);
+
+/// A run's losses on one source of a mixture, at first and at last.
+struct SourceHistory {
+  std::string source;
+  std::int64_t first_step = 0, last_step = 0;  ///< where there are any
+  double first_loss = 0, last_loss = 0;
+};
+/// Of training and of held-out data: every source that occurs, in the order in which they do. The records are in that of their steps.
+std::vector<SourceHistory> sources_in(const std::vector<StepRecord>&);
+std::vector<SourceHistory> sources_in(const std::vector<EvaluationRecord>&);
 
 /// The newest checkpoint, where that is on the nodes' own storage and nobody has drained it into the run directory.
 std::optional<CheckpointRecord> undrained(const Metrics&);

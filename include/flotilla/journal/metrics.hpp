@@ -11,6 +11,21 @@
 /// RUN/metrics.jsonl: a JSON object a line. Member names are the keys in the file.
 namespace flotilla::journal {
 
+/// The loss on tokens of one source of a mixture.
+struct SourceLoss {
+  std::string source = {};
+  double loss = 0;  ///< mean over the tokens that count
+  bool operator==(const SourceLoss&) const = default;
+};
+
+/// The same where the number of tokens counts.
+struct SourceShare {
+  std::string source = {};
+  double loss = 0;          ///< mean over those
+  std::int64_t tokens = 0;  ///< that count
+  bool operator==(const SourceShare&) const = default;
+};
+
 /// A completed optimizer step. Its line has no "event" key.
 struct StepRecord {
   std::int64_t step = 0;  ///< from 1: steps completed
@@ -24,6 +39,8 @@ struct StepRecord {
   double time = 0;      ///< seconds since 1970; 0: filled in when written
   int incarnation = 0;  ///< filled in when written
   std::optional<std::int64_t> counted_tokens = {};  ///< whose losses are in `loss`; none: all of the global batch
+  std::string digest = {};                          ///< train::StepResult's, 16 hexadecimal digits; empty in what earlier versions wrote
+  std::vector<SourceShare> sources = {};            ///< of a mixture, those that the step trained on
 };
 
 /// {"event": "start"}: every start and restart.
@@ -38,11 +55,11 @@ struct StartRecord {
 };
 
 /// Devices of one type in one zone.
-struct DeviceGroup {
+struct InventoryEntry {
   std::string device_type = {}, zone = {};
   int devices = 0;
   int hosts = 0;  ///< that they are on; a host with several types counts for the first alone
-  bool operator==(const DeviceGroup&) const = default;
+  bool operator==(const InventoryEntry&) const = default;
 };
 
 /// {"event": "devices"}: what this incarnation works on.
@@ -50,7 +67,7 @@ struct DevicesRecord {
   std::int64_t step = 0;    ///< completed before
   double launched = 0;      ///< when rank 0's process began, seconds since 1970
   std::string origin = {};  ///< where the plan comes from
-  std::vector<DeviceGroup> devices = {};
+  std::vector<InventoryEntry> devices = {};
   double time = 0;
   int incarnation = 0;
 };
@@ -66,13 +83,6 @@ struct StartedRecord {
   double first_step_seconds = 0;
   double time = 0;
   int incarnation = 0;
-};
-
-/// The loss on one source's held-out data.
-struct SourceLoss {
-  std::string source = {};
-  double loss = 0;
-  bool operator==(const SourceLoss&) const = default;
 };
 
 /// {"event": "evaluation"}
@@ -128,6 +138,33 @@ struct ForecastRecord {
   bool inside_error_bar = false;
   double time = 0;
   int incarnation = 0;
+};
+
+/// A figure of the profile that the first iterations proved wrong.
+struct WrongFigure {
+  std::string subject = {};  ///< the device type, or the links: "messages within a host"
+  std::string figure = {};   ///< operation of a device type; "messages" or "sums"
+  int tensor_parallel = 1, sequences = 1;  ///< of an operation
+  double profile_seconds = 0, measured_seconds = 0;  ///< of one; the median of the iterations
+  double lower_quartile = 1, upper_quartile = 1;     ///< of measured / profile
+  double relative_error = 0;                         ///< the error bar that it exceeds
+  bool inferred = false;                             ///< it did not run here: as the type's others
+  double factor() const { return profile_seconds > 0 ? measured_seconds / profile_seconds : 1; }
+  bool operator==(const WrongFigure&) const = default;
+};
+
+/// {"event": "correction"}: the first iterations proved figures of the profile wrong.
+struct CorrectionRecord {
+  std::int64_t step = 0;
+  std::int64_t iterations = 0;   ///< that proved it
+  double forecast_seconds = 0;   ///< of an iteration, by the profile as it was
+  double corrected_seconds = 0;  ///< by the profile with the measured figures
+  double measured_seconds = 0;
+  std::string file = {};  ///< the corrected profile in the run directory; empty: its forecast is no nearer, so it is not used
+  std::vector<WrongFigure> figures = {};
+  double time = 0;
+  int incarnation = 0;
+  bool used() const { return !file.empty(); }
 };
 
 /// {"event": "plan"}: another plan goes on after `step`, or was refused.
@@ -197,6 +234,7 @@ class MetricsWriter {
   void write(const DataRecord&) noexcept;
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
+  void write(const CorrectionRecord&) noexcept;
   void write(const PlanRecord&) noexcept;
   void write(const PhaseRecord&) noexcept;
   void write(const SlowRecord&) noexcept;
@@ -222,6 +260,7 @@ struct Metrics {
   std::vector<DataRecord> data;
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;
+  std::vector<CorrectionRecord> corrections;
   std::vector<PlanRecord> plans;
   std::vector<PhaseRecord> phases;
   std::vector<SlowRecord> slow;

@@ -23,7 +23,7 @@ struct LockOptions {
 };
 
 /// Who holds or held a run directory: what its incarnation file says.
-struct Holder {
+struct DirectoryHolder {
   int incarnation = 0;
   std::string host = {};
   int pid = 0;
@@ -69,7 +69,7 @@ class RunDirectory {
 };
 
 /// The newest incarnation of a run directory, held or not; nothing when there never was one. For reports; takes no lock.
-std::optional<Holder> newest_holder(const std::filesystem::path& run);
+std::optional<DirectoryHolder> newest_holder(const std::filesystem::path& run);
 
 /// When this process began, seconds since 1970; 0 where the kernel does not say.
 double this_process_began();

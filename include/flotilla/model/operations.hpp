@@ -19,9 +19,10 @@ namespace flotilla::model {
 ///   embedding_end_forward   partial -> output (N, d): drop(norm(project_in(partial)) + position); keeps partial in `saved` if it projects
 ///                       or norms
 ///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, norms of its heads, rotation, causal attention, out without b1
-///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1); ff_in = norm2(middle) (pre) or
+///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1), where norm3(partial + b1) is dropped with
+///                       output_norms; ff_in = norm2(middle) (pre) or
 ///                       norm1(middle) (post) or norm2(input) (parallel residual); up, activation, down without b2
-///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre); norm2(ff_in + drop(partial + b2)) (post)
+///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre), with norm4 as above; norm2(ff_in + drop(partial + b2)) (post)
 ///   head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, token embedding^T;
 ///                       a row of stats is (maximum, sum of exp(logit - maximum), logit of the target or -inf if it is not ours)
 ///   head_loss           gathered_stats (tp, N, 3) -> scalars[0] += sum over tokens of -log p(target) in fp64
@@ -118,6 +119,7 @@ struct LayerShape {
   Precision precision = Precision::fp32;
   bool sequence_parallel = false;  ///< members hold their tokens alone between products
   int cache = 0;  ///< attention's keys and values are kept for so many tokens of a sequence (cache_size); 0: they are those of the microbatch
+  int expert_parallel = 1;  ///< of every block's experts this rank holds one part of so many, and computes as many tokens as the others
 
   bool operator==(const LayerShape&) const = default;
   std::int64_t tokens() const { return std::int64_t{sequences} * length; }
@@ -125,19 +127,21 @@ struct LayerShape {
   std::int64_t rows() const { return sequence_parallel ? (tokens() + tensor_parallel - 1) / tensor_parallel : tokens(); }
 };
 
-/// Multiply-adds counted twice, matrix products only, on this rank. Attention counts the causal half that is needed; its backward pass
-/// counts the scores that it computes once more. The halves of an operation sum to it. Blocks may see different windows: an operation of a
-/// block counts the mean over the blocks, so that layers cost alike; with windows by turns, an even number of blocks costs what it says.
+/// Multiply-adds counted twice, matrix products only, on this rank; of experts those that a token goes through. Attention counts the causal
+/// half that is needed; its backward pass counts the scores again. Halves of an operation sum to it. Where blocks see different windows, or
+/// some have experts, an operation of a block counts the mean over the blocks, so that layers cost alike.
 double flops(const Config&, const LayerShape&, Operation);
 
 /// (query, key) pairs that a head's masks leave in the microbatch: L (L + 1) / 2 a sequence of L tokens, W (W + 1) / 2 + (L - W) W in a
 /// window of W < L; the mean over the blocks.
 double attention_pairs(const Config&, const LayerShape&);
 
-/// Least bytes that the operation must move between memory and core: operands, results, weights, once each.
+/// Least bytes that the operation must move between memory and core: operands, results, weights, once each; tokens that go through experts
+/// are ordered by expert, and back.
 Bytes traffic(const Config&, const LayerShape&, Operation);
 
-/// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation not counted;
+/// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation and experts that the token
+/// does not go through not counted;
 /// what MFU counts. As in Chowdhery et al. 2022, appendix B, but for attention, of which the causal half is counted that is
 /// computed (attention_pairs), so that no device can exceed its peak; scores count once.
 double training_flops_per_token(const Config&, int length);
@@ -157,11 +161,17 @@ struct BlockLayout {
   Segment qkv;               ///< (N, qkv_width) e; normed and rotated
   Segment log_sum_exp;       ///< (sequences, H', length) fp32
   Segment attention_output;  ///< (N, H' head_size) e
+  Segment raw_attention;     ///< (R, d) e: attention + bias before its own norm; only with output_norms
+  Segment raw_attention_stats;  ///< (R, 2) fp32; likewise
   Segment middle;            ///< (R, d) e: input + drop(attention + bias)
   Segment norm2_stats;       ///< (R, 2) fp32
   Segment ff_input;          ///< (R, d) e: the norm of `middle`
+  Segment router;            ///< (R, E) fp32: probabilities of the experts; only with them
+  Segment routed;            ///< (2, R, k, d) e: tokens in the order of their k experts, before and behind these; likewise
   Segment up;                ///< (N, up_width) e: before the activation; not with relu
   Segment activated;         ///< (N, f') e
+  Segment raw_feed_forward;  ///< (R, d) e: as raw_attention, of the feed-forward
+  Segment raw_feed_forward_stats;  ///< (R, 2) fp32
   Segment end;               ///< (R, d) e: the sum before the last norm; post-norm only
   Bytes total;               ///< kept
   Bytes again;               ///< dropped and computed again (Segment::again)
@@ -199,7 +209,10 @@ EmbeddingLayout embedding_layout(const Config&, const LayerShape&);
 /// Local heads, heads of keys and values, columns and rows of a token embedding.
 int local_heads(const Config&, const LayerShape&);
 int local_groups(const Config&, const LayerShape&);
+/// Columns are those that a token goes through in a block: with experts, of as many as it goes through and of the shared ones; where blocks
+/// differ, the most.
 int local_columns(const Config&, const LayerShape&);
+int columns_through(const Config&, const LayerShape&, bool experts);  ///< of blocks with experts, or of dense ones
 int local_vocabulary(const Config&, const LayerShape&);
 
 /// Columns of qkv on this rank: (heads + 2 heads of keys and values) * head_size. A row is all queries, all keys, all values; where
@@ -210,7 +223,7 @@ std::int64_t raw_width(const Config&, const LayerShape&);
 /// What a block keeps of the tokens before, where LayerShape::cache > 0: (sequences, cache, 2 local groups, head_size) e, a token's keys
 /// and then its values, rotated. A GPU has them group after group where qkv is grouped.
 Bytes cache_size(const Config&, const LayerShape&);
-/// Columns of the feed-forward's first product: those of `activated`, twice with SwiGLU (the gates before the others).
+/// Columns of the feed-forward's first product: those of `activated`, twice with SwiGLU and GeGLU (the gates before the others).
 std::int64_t up_width(const Config&, const LayerShape&);
 
 /// Row pitch of the logits buffer in elements of fp32: local vocabulary rounded up to 16.

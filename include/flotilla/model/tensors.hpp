@@ -62,12 +62,16 @@ struct Tensor {
 ///   block.l.norm1.{weight,bias} (d); block.l.attention.qkv.{weight (3 heads * head_size, d), bias} axis head dimension 0 fused 3 unit
 ///   head_size; block.l.attention.out.{weight (d, heads * head_size) axis head dimension 1 unit head_size, bias (d)};
 ///   block.l.attention.{query,key}_norm.weight (head_size), only with query_key_norms;
+///   block.l.{attention,feed_forward}.output_norm.{weight,bias} (d), only with output_norms, each behind its sub-layer;
 ///   block.l.norm2.{weight,bias} (d); block.l.feed_forward.up.{weight (f, d), bias (f)} axis column dimension 0;
 ///   block.l.feed_forward.down.{weight (d, f) axis column dimension 1, bias (d)}
+///   where the block has experts, E of w columns and s shared ones, in its place: block.l.experts.router.weight (E, d);
+///   block.l.experts.up.{weight (E, w, d) axis column dimension 1, bias (E, w)}; block.l.experts.down.{weight (E, d, w) axis column
+///   dimension 2, bias (E, d)}; block.l.shared.{up,down} as feed_forward's, of s columns; block.l.shared.gate.weight (1, d)
 ///   head.norm.{weight,bias} (d), only where final_norm; head.project_out (w, d), only where w != d;
 ///   head.word (vocabulary, w) axis vocabulary, unless tied_head
 ///
-/// Norms of kind rms have no bias; qkv, out and the feed-forward's two have one where the configuration says so. SwiGLU: up has 2f rows,
+/// Norms of kind rms have no bias; qkv, out and the feed-forward's two have one where the configuration says so. SwiGLU and GeGLU: up has 2f rows,
 /// the gate's and then the others, fused 2. Where g < heads heads of keys and values serve r = heads / g queries each,
 /// or qkv is interleaved (r = 1): qkv has
 /// (heads + 2g) * head_size rows, group after group: its r queries, its key, its value (as Megatron-LM lays it out); unit
@@ -95,6 +99,10 @@ bool trains_weights(const Config&, const std::vector<Tensor>&, Operation, int la
 
 /// Elements of all tensors, tied ones once.
 std::int64_t parameter_count(const Config&);
+/// Of these, what a token goes through: all but the experts that its router leaves out.
+std::int64_t active_parameter_count(const Config&);
+/// Whether the tensor holds all experts of a block, one after the other; a rank of expert parallelism has a part of them.
+bool is_of_experts(const Tensor&);
 
 /// Half-open range of logical units (of `units` in all) held by member `index` of a tensor-parallel group of `degree`:
 /// balanced, sizes differ by one at most; defined for any degree <= units.

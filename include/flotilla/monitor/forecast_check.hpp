@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "flotilla/monitor/comparison.hpp"
+#include "flotilla/monitor/forecast_comparison.hpp"
 #include "flotilla/simulate/forecast.hpp"
 
 namespace flotilla::monitor {
@@ -19,12 +19,12 @@ class ForecastCheck {
   /// Whether more iterations are wanted.
   bool open() const { return forecast_.value > 0 && seconds_.size() < iterations && !closed_; }
   /// One iteration and what this rank did in it. With the last one that is wanted comes the comparison.
-  std::optional<Comparison> add(Seconds took, const std::vector<simulate::Span>&);
+  std::optional<ForecastComparison> add(Seconds took, const std::vector<simulate::Span>&);
   /// Of a run that ends before: what there is, at least three iterations.
-  std::optional<Comparison> finish();
+  std::optional<ForecastComparison> finish();
 
  private:
-  Comparison comparison();
+  ForecastComparison comparison();
 
   Seconds forecast_;
   double relative_error_ = 0;

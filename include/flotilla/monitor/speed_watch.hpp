@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/cluster/cluster.hpp"
-#include "flotilla/comm/world.hpp"
 #include "flotilla/journal/metrics.hpp"
+#include "flotilla/monitor/active_run.hpp"
 #include "flotilla/monitor/self_check.hpp"
 #include "flotilla/simulate/forecast.hpp"
-#include "flotilla/train/trainer.hpp"
 
 namespace flotilla::monitor {
 
@@ -21,14 +19,6 @@ class WindowRecorder;
 /// and cost, in the log and in the metrics.
 class SpeedWatch {
  public:
-  /// What runs, and where. Must outlive the watch.
-  struct Work {
-    const comm::World& active;
-    const train::Trainer& trainer;
-    const cluster::Profile& profile;        ///< of the job's devices
-    const std::vector<Rank>& active_ranks;  ///< of the job, by rank of the active ranks
-    Seconds deadline;                       ///< of each agreement
-  };
   enum class Window {
     open,
     closed,
@@ -36,7 +26,7 @@ class SpeedWatch {
   };
 
   /// `metrics`: of the active ranks' first rank, which alone judges; null on all others. `forecast`: with its timeline, there.
-  SpeedWatch(Work, const simulate::Forecast&, journal::MetricsWriter* metrics);
+  SpeedWatch(ActiveRun, const simulate::Forecast&, journal::MetricsWriter* metrics);
   ~SpeedWatch();
   SpeedWatch(const SpeedWatch&) = delete;
   SpeedWatch& operator=(const SpeedWatch&) = delete;
@@ -62,7 +52,7 @@ class SpeedWatch {
   /// Of ranks of the active ranks, one on each of their hosts.
   std::vector<Rank> hosts_of(const std::vector<Rank>& members) const;
 
-  Work at_;
+  ActiveRun at_;
   journal::MetricsWriter* metrics_;
   std::unique_ptr<WindowRecorder> recorder_;
   SelfCheck check_;               ///< the active ranks' rank 0

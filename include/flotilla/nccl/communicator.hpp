@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "flotilla/base/element_type.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/gpu/device.hpp"
 
@@ -17,11 +18,8 @@ struct UniqueId {
 /// Local. Throws Error{unavailable} without NCCL. It opens a socket and works without a GPU: no proof of anything.
 UniqueId make_unique_id();
 
-enum class ElementType : std::uint8_t { fp32, bf16, fp16, fp64 };
-Bytes element_size(ElementType);
-
 /// One message of an exchange.
-struct Transfer {
+struct ExchangeMessage {
   enum class Direction : std::uint8_t { send, receive } direction;
   int peer;  ///< by index among the members
   gpu::DevicePointer at;
@@ -32,10 +30,10 @@ struct Transfer {
 /// until `limit` is over, and what they enqueue runs on the stream given. Every member enqueues the same operations in the same order, and
 /// a process the operations of all its communicators of one device from one thread. Errors are Error{communication}: call, communicator,
 /// member, NCCL's own words.
-class Communicator {
+class NcclCommunicator {
  public:
   /// Begins to join; collective over the members, but returns at once. `name` is for errors: "data group of rank 0 on n1, rank 2 on n2".
-  static Communicator join(const gpu::Device&, const UniqueId&, int members, int index, std::string name, Seconds limit);
+  static NcclCommunicator join(const gpu::DeviceContext&, const UniqueId&, int members, int index, std::string name, Seconds limit);
   /// Whether all have come. Throws when joining has failed.
   bool ready();
   /// Waits for that. Throws when one has not come within the limit of join(); abort_all() is what may follow then.
@@ -52,7 +50,7 @@ class Communicator {
   /// Member j's `count` elements of the sum of everybody's size() * count.
   void reduce_scatter(gpu::DevicePointer all, gpu::DevicePointer mine, ElementType, std::int64_t count, const gpu::Stream&);
   /// All messages at once, so that none waits for another. Between two members they match in the order given.
-  void exchange(std::span<const Transfer>, const gpu::Stream&);
+  void exchange(std::span<const ExchangeMessage>, const gpu::Stream&);
 
   /// What NCCL has noticed since: a peer's process gone, a broken connection. Empty while all is well.
   std::string failure() const;
@@ -65,17 +63,17 @@ class Communicator {
   void leave();
 
  private:
-  friend bool abort_all(std::span<const Communicator>, Seconds) noexcept;
+  friend bool abort_all(std::span<const NcclCommunicator>, Seconds) noexcept;
   friend bool abort_every(Seconds) noexcept;
   struct State;
-  explicit Communicator(std::shared_ptr<State> state);
+  explicit NcclCommunicator(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
 
 /// Gives up what the communicators do, on their devices too, and ends them; the bad end of all communicators of a device at once, since the
 /// operations of one may keep another's from ending. When a member is lost, every other member must. Runs beside the caller; false when it
 /// is not done within `limit`: then only the process's end will do.
-bool abort_all(std::span<const Communicator>, Seconds limit) noexcept;
+bool abort_all(std::span<const NcclCommunicator>, Seconds limit) noexcept;
 /// The same with every communicator of this process, from any thread: before the process ends badly.
 bool abort_every(Seconds limit) noexcept;
 

@@ -16,14 +16,14 @@ struct Features {
 /// `version` as NCCL gives it: 22809 for 2.28.9.
 Features features(int version);
 
-struct Presence {
+struct NcclPresence {
   int version = 0;       ///< 0: no NCCL that can be used
   std::string why_none;  ///< "libnccl.so.2 cannot be opened: ...": empty when there is one
   bool any() const { return version > 0; }
 };
 /// Local. The library is opened once for the life of the process. One without group abort counts as none: a lost member would leave the
 /// survivors without a way out.
-Presence presence();
+NcclPresence presence();
 
 /// "NCCL 2.28.9" or "no NCCL here: ...".
 std::string library_description();

@@ -18,7 +18,7 @@ std::string to_toml(const Table&);
 std::string to_markdown(const Table&);
 
 /// A command for the documents below. `table` may be null; `operands` is what stands after the options: "JOB", "FILE".
-struct Command {
+struct DocumentedCommand {
   std::string name, summary, operands;
   const Table* table = nullptr;
 };
@@ -26,7 +26,7 @@ struct Command {
 struct Manual {
   std::string program, version, summary;
   std::vector<std::string> description;  ///< paragraphs
-  std::vector<Command> commands;
+  std::vector<DocumentedCommand> commands;
   std::vector<std::pair<std::string, std::string>> exit_codes;  ///< "64", "the command line is wrong"
 };
 
@@ -34,7 +34,7 @@ struct Manual {
 std::string man_page(const Manual&);
 
 /// Bash completion for commands, options, choices and file names. Source it, or put it into bash-completion's folder.
-std::string bash_completion(const std::string& program, const std::vector<Command>&);
+std::string bash_completion(const std::string& program, const std::vector<DocumentedCommand>&);
 
 /// Lines of at most `width` characters, broken between words (end_of_word()); every line but the first is indented by `indent` besides.
 std::string wrap(const std::string& words, int indent, int width);

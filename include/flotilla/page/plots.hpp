@@ -12,7 +12,7 @@ namespace flotilla::page {
 
 enum class Quantity { number, seconds, bytes };
 
-struct Axis {
+struct PlotAxis {
   std::string label{};
   Quantity quantity = Quantity::number;
   bool logarithmic = false;  ///< where all values are positive; else it is linear
@@ -39,7 +39,7 @@ struct Line {
   Look look = Look::plain;
 };
 /// Something that happened at an x: a vertical line.
-struct Event {
+struct PlotEvent {
   double x = 0;
   std::string label{};   ///< left out where there is no room
   std::string detail{};  ///< its tooltip, and its row in the table
@@ -47,9 +47,9 @@ struct Event {
 };
 struct LinePlot {
   Caption caption{};
-  Axis x{}, y{};
+  PlotAxis x{}, y{};
   std::vector<Line> lines{};
-  std::vector<Event> events{};
+  std::vector<PlotEvent> events{};
 };
 
 struct Dot {
@@ -62,7 +62,7 @@ struct Dot {
 /// Points of several groups, each with a colour and a shape of its own.
 struct ScatterPlot {
   Caption caption{};
-  Axis x{}, y{};
+  PlotAxis x{}, y{};
   std::vector<std::string> groups{};
   std::vector<Dot> dots{};
   std::vector<Point> front{};  ///< joined by steps
@@ -75,7 +75,7 @@ struct HeatMap {
   std::string rows_are{}, columns_are{};                       ///< "from", "to"
   std::vector<std::string> rows{}, columns{};
   std::vector<std::vector<std::optional<double>>> values{};  ///< by row, then column; absent: not measured
-  Axis value{};                                              ///< its label names what a colour stands for
+  PlotAxis value{};                                          ///< its label names what a colour stands for
 };
 
 /// What happens when, on several rows.
@@ -92,7 +92,7 @@ struct LegendEntry {
 };
 struct Gantt {
   Caption caption{};
-  Axis x{};
+  PlotAxis x{};
   std::vector<std::string> rows{};
   std::vector<GanttBar> bars{};
   std::vector<LegendEntry> legend{};
@@ -106,21 +106,21 @@ struct BarRow {
 };
 struct BarChart {
   Caption caption{};
-  Axis x{};
+  PlotAxis x{};
   std::vector<LegendEntry> parts{};
   std::vector<BarRow> rows{};
   std::string limit_is{};  ///< "memory of the device"
 };
 
 /// Boxes side by side that share a whole, row below row, each row handing on to the next: a plan's stages and their replicas.
-struct Box {
+struct DrawnBox {
   double share = 1;  ///< of the row's width
   Colour colour = Colour::blue;
   std::vector<std::string> lines{};  ///< in it, as many as fit; the rest is its tooltip's
 };
 struct BoxRow {
   std::string label{}, note{};
-  std::vector<Box> boxes{};
+  std::vector<DrawnBox> boxes{};
 };
 struct BoxDrawing {
   Caption caption{};

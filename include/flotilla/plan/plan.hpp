@@ -56,13 +56,13 @@ struct Plan {
 };
 
 /// One thing wrong with a plan: where ("stages[1].replicas[0].sequences") and what was expected.
-struct Problem {
+struct PlanProblem {
   std::string where, what;
 };
 /// Everything wrong with the plan, empty when it is valid: layers cover 0 … blocks+1 without gap, sequences of every stage sum to the
 /// global batch, tensor degrees no more than heads, no device twice (but for the stages of one device, whose replicas are equal), devices
 /// all bound (to ranks 0 … n-1) or none, counts positive.
-std::vector<Problem> validate(const Plan&);
+std::vector<PlanProblem> validate(const Plan&);
 /// Throws Error{bad_input}: "<source>: <where>: <what>" for the first problem.
 void require_valid(const Plan&, const std::string& source);
 
@@ -71,11 +71,11 @@ int own_stages(const Plan&);
 /// Number of ranks a bound plan uses; devices are ranks 0 … n-1 of the job (others stay idle).
 int rank_count(const Plan&);
 /// Where a rank works, or stage = -1 when the plan does not use it.
-struct Place {
+struct RankCoordinates {
   int stage = -1, replica = -1, tensor_index = -1;
-  bool operator==(const Place&) const = default;
+  bool operator==(const RankCoordinates&) const = default;
 };
-Place place_of(const Plan&, Rank);
+RankCoordinates place_of(const Plan&, Rank);
 
 /// By quantum (0 … global_batch/quantum - 1) of the step the replica of a stage that handles it. A pure function of the plan
 /// (batch_partition.hpp): each quantum visits one replica of every stage.

@@ -10,16 +10,16 @@
 namespace flotilla::plan {
 
 /// A run along a tensor's cut dimension: `count` elements of that dimension from `global` on, at `local` in the shard.
-struct Interval {
+struct ShardInterval {
   std::int64_t global = 0, count = 0, local = 0;
-  bool operator==(const Interval&) const = default;
+  bool operator==(const ShardInterval&) const = default;
 };
 
 /// The part of one tensor that one member of a tensor-parallel group holds: its shape, and where its runs sit in the whole.
 struct Shard {
   std::vector<std::int64_t> shape;
   int dimension = -1;  ///< the cut dimension, or -1 when whole (then `intervals` is empty)
-  std::vector<Interval> intervals;
+  std::vector<ShardInterval> intervals;
   bool operator==(const Shard&) const = default;
   std::int64_t elements() const;
 };

@@ -4,8 +4,8 @@
 
 namespace flotilla::probe {
 
-/// Fastest rate of matrix products that this device reaches while its neighbours do the same: the best of several runs of a feed-forward
-/// layer's first half, large enough that everything around the products is small. Takes about `budget`. Throws what the backend throws.
+/// Fastest rate of matrix products that these processors reach while their neighbours do the same (compute::product_rate). Takes about
+/// `budget`. Throws Error{unavailable} where they cannot multiply in the precision.
 FlopsPerSecond peak(Precision, int threads, Seconds budget);
 
 /// Rate of a triad a = b + s * c by `threads` threads over arrays of `bytes` in all, three transfers per element as STREAM counts them

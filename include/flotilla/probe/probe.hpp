@@ -21,7 +21,7 @@ struct ProbeRequest {
   std::vector<Precision> precisions{Precision::fp32};
   std::vector<int> tensor_parallel;                  ///< degrees; empty: 1, 2, 4, 8 as far as ranks and heads go
   std::vector<int> sequences;                        ///< microbatch sizes; empty: 1, and 2, 4, 8 as far as memory and budget go
-  compute::Device device{};                          ///< what this rank computes on
+  compute::ComputeDevice device{};                   ///< what this rank computes on
   std::optional<cluster::Transport> transport{};     ///< between GPUs, beside the hosts' memory; absent: all that are there
   int threads = 0;                                   ///< compute threads of this rank; 0: topology::threads_per_rank
   Bytes memory_limit;                                ///< what this rank's device may use; 0: available memory / ranks on the node

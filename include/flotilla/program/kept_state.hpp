@@ -4,7 +4,7 @@
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/plan/plan.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 
 /// What any rank of one plan could keep of its training state if it became any rank of another plan.
 namespace flotilla::program {
@@ -15,7 +15,7 @@ namespace flotilla::program {
 /// if who holds a parameter could send it in the other one. Threads need one each.
 class KeptState {
  public:
-  KeptState(const plan::Plan& from, const plan::Plan& to, const Placement& from_placement = {}, const Placement& to_placement = {});
+  KeptState(const plan::Plan& from, const plan::Plan& to, const RankLocations& from_placement = {}, const RankLocations& to_placement = {});
   ~KeptState();
   KeptState(const KeptState&) = delete;
   KeptState& operator=(const KeptState&) = delete;

@@ -5,7 +5,7 @@
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/plan/plan.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 
 /// How training state goes from the ranks of one plan to those of another, straight from old owners to new ones. docs/design/replanning.md.
 namespace flotilla::program {
@@ -76,7 +76,7 @@ struct Migration {
 /// allow: what ranks need and do not hold. A rank that keeps but a share of a tensor's optimizer needs the moments of that share and the
 /// parameters of all of its shard; in half precision, the fp32 parameters of its share and the weights of the rest, in half precision.
 /// Pure. Throws Error{bad_input} where the models differ. Plans that share the optimizer out divide it as the ranks are placed.
-Migration migrate(const plan::Plan& from, const plan::Plan& to, const Placement& placement = {});
+Migration migrate(const plan::Plan& from, const plan::Plan& to, const RankLocations& placement = {});
 
 /// A rank cuts what it sends into messages of so many bytes and has so many of them in flight, each way.
 inline constexpr Bytes migration_message{1 << 20};

@@ -8,7 +8,7 @@
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/program/instruction.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 #include "flotilla/program/runtime.hpp"
 
 /// A plan lowered to instructions. A value with two readers: the simulator interprets it, the trainer executes it.
@@ -47,7 +47,12 @@ inline constexpr std::size_t not_finite_rank = 5;  ///< sum of their numbers
 inline constexpr std::size_t change = 6;           ///< how many ranks know of another plan to go on with
 inline constexpr std::size_t given_up = 7;         ///< how many ranks left work of the step undone, so that nobody may update parameters
 inline constexpr std::size_t counted = 8;          ///< tokens whose loss is in `loss`
-inline constexpr std::int64_t count = 9;
+inline constexpr std::size_t digest = 9;           ///< of the step's sequences: a number of 64 bits, its low and its high half
+inline constexpr std::int64_t count = 11;
+/// Behind those, of each of Program::sources: the sum of its token losses, and the tokens that are in it.
+constexpr std::size_t source_loss(int source) { return static_cast<std::size_t>(count) + 2 * static_cast<std::size_t>(source); }
+constexpr std::size_t source_counted(int source) { return source_loss(source) + 1; }
+constexpr std::int64_t number(int sources) { return count + 2 * std::int64_t{sources}; }
 }  // namespace scalar
 
 /// `repeat` times over `steps`; iteration i runs step s for microbatch s.microbatch + i.
@@ -170,6 +175,7 @@ struct Program {
   std::vector<RankBinding> ranks;  ///< by rank
   std::vector<Group> groups;
   std::vector<std::vector<int>> first_sequences;  ///< by deal and microbatch: the first of its sequences in the step
+  int sources = 0;                                ///< as Runtime's
   bool operator==(const Program&) const = default;
 };
 

@@ -7,7 +7,7 @@
 #include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/cluster/library.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 
 namespace flotilla::program {
 
@@ -24,8 +24,10 @@ struct LayerKernels {
   double traffic = 1;          ///< times the bytes of fused kernels, where element-wise steps read and write by themselves
   bool fused = false;          ///< norm, product with its bias, activation and sum with the residual are one kernel each
   Seconds host;                ///< of the host, to start one kernel: a pass takes no less than its kernels' together
-  bool portable_attention = false;  ///< the attention kernel uses no instructions that came after Ampere's
-  bool early_stop = false;          ///< a block's recomputation ends before its last product, whose output no gradient needs
+  bool portable_attention = false;    ///< the attention kernel uses no instructions that came after Ampere's
+  bool early_stop = false;            ///< a block's recomputation ends before its last product, whose output no gradient needs
+  bool keeps_other_products = false;  ///< selective recomputation keeps attention and every second product, and computes the rest again
+  int fused_scores = 0;  ///< matrices of stored scores that the fused softmax takes at a time; others get it step by step. 0: any number
   bool operator==(const LayerKernels&) const = default;
 };
 
@@ -36,16 +38,6 @@ struct NarrowProducts {
   double cast_bytes = 0;  ///< moved to convert one element of a product's input or output gradient
   int cast_kernels = 0;   ///< that convert one tensor
   bool operator==(const NarrowProducts&) const = default;
-};
-
-/// Feed-forward layers of every block as a mixture of experts (Shazeer et al. 2017): a router sends each token through some of them.
-/// Forecast, never executed by us. Tokens are dealt evenly.
-struct Experts {
-  int count = 0;      ///< of a block
-  int per_token = 1;  ///< that a token goes through
-  int group = 1;      ///< replicas in a row that hold every expert once, each as many of them: expert parallelism
-  int local() const { return (count + group - 1) / group; }  ///< on one device, each by its tensor-parallel part
-  bool operator==(const Experts&) const = default;
 };
 
 /// What is known of a runtime that is not ours: what it keeps in memory and when it waits. Its program is made of whole layers; what
@@ -61,13 +53,16 @@ struct LayerRuntime {
 
   double scores_alive =
       0;  ///< score matrices (sequences x local heads x length^2 elements) alive in a block's backward pass beside what is saved
-  double logits_alive = 0;   ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
-  Bytes logit_gradient;      ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
-  Bytes workspaces;          ///< of matrix libraries, taken from the tensors' allocator
-  double reserved_half = 0;  ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision
-  Bytes process;             ///< outside tensors: context, libraries' workspaces, buffers of the collectives' library
-  Bytes tensor_group;        ///< in addition where a tensor-parallel group exists
-  Bytes neighbour;           ///< in addition for each neighbouring stage
+  double logits_alive = 0;           ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
+  Bytes logit_gradient;              ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
+  bool defers_head = false;          ///< weights of the head get their gradients after the passes: until then, those of the logits stay
+  Bytes workspaces;                  ///< of matrix libraries, taken from the tensors' allocator
+  std::int64_t summed_together = 0;  ///< gradients in fp32 that are copied together for their sum, in bf16
+  double reserved_half = 0;          ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision
+  double held_when_full_half = 0;    ///< of the tensors' bytes, what it cannot give back of that where a device is full
+  Bytes process;                     ///< outside tensors: context, libraries' workspaces, buffers of the collectives' library
+  Bytes tensor_group;                ///< in addition where a tensor-parallel group exists
+  Bytes neighbour;                   ///< in addition for each neighbouring stage
 
   /// Of iteration times forecast by this description, beside what the profile's times add: nine in ten are closer
   /// (docs/measurements/error-bars.md, as the two below).
@@ -84,6 +79,8 @@ struct LayerRuntime {
   BytesPerSecond reduction_rate;  ///< that a member's share of a gradient sum reaches at most; 0: the links decide
   Seconds reduction_host;         ///< host time of a step's gradient sums
   Bytes update_half;              ///< that the step after the passes moves per parameter in half precision: scaling, norm, update, copies
+  Bytes update_temporaries_half;  ///< of an updated parameter, alive in the step after the passes beside what stays: copies, intermediate
+                                  ///< results
   Bytes gradient_half{4};         ///< of one gradient when it is summed, in half precision
   Bytes gathered_half{2};         ///< of one weight when it is gathered from its shard, in half precision
   bool shards = false;            ///< executes plans whose optimizer is sharded
@@ -94,9 +91,18 @@ struct LayerRuntime {
   double tensor_visible = 0;                       ///< of what products hide that way, the share that shows: both want the memory
   int context = 1;                                 ///< replicas in a row that hold parts of the same sequences: context parallelism
   Seconds step_host;                               ///< of the host in a step, beside the passes
+  Seconds microbatch_host;                         ///< of the host for a micro-batch, which it reads and gives to the tensor-parallel group
+  bool waits_for_kernels = false;  ///< the host starts a kernel when the one before has ended (CUDA_LAUNCH_BLOCKING): its time adds up
+  int board = 0;                   ///< devices of a node that links join; 0: all
+  BytesPerSecond between_boards;   ///< of all devices of a board together, to another board of their node, one way
   LayerKernels kernels_fp32, kernels_half;
   std::optional<NarrowProducts> narrow;
-  std::optional<Experts> experts;
+  /// Replicas in a row that hold every expert of a block once, each as many of them: expert parallelism. 0: as many as experts; 1: every
+  /// replica holds all. Where a stage's replicas are no multiple, the largest common divisor.
+  int expert_parallel = 1;
+  /// A device's experts are multiplied in one call of the library, which starts their products one after the other to run beside each
+  /// other; what lies between products is one kernel for all. Else the framework executes one expert after the other.
+  bool groups_experts = false;
   Seconds profiler_host;  ///< that a profiler adds to a pass through a layer which waits for the host (one node)
 
   const LayerKernels& kernels(Precision p) const { return p == Precision::fp32 ? kernels_fp32 : kernels_half; }
@@ -111,9 +117,10 @@ struct Runtime {
   Bytes library_scratch{};                ///< scratchpad handed to the matrix library, beside the workspace
   std::optional<LayerRuntime> layers;     ///< described, not ours
   std::vector<cluster::LayerSize> sizes;  ///< of layers as somebody measured them; a described runtime takes formulas where there are none
-  Placement placement = {};               ///< of the plan's ranks: sums are made inside nodes and zones first
+  RankLocations placement = {};           ///< of the plan's ranks: sums are made inside nodes and zones first
   bool library_all_reduce = false;        ///< all-reduces between GPUs are the library's own, in an order that it chooses
   bool separate_documents = false;        ///< tokens attend to their own document alone, and positions begin anew with each
+  int sources = 0;                        ///< of the data, whose losses a step sums apart; 0: it does not
   bool operator==(const Runtime&) const = default;
 };
 

@@ -19,8 +19,10 @@ struct Hardware {
   int devices = 0, per_node = 0;
   int domain = 0;                 ///< devices that a node's links join, over several nodes; 0: not stated
   BytesPerSecond node_pair{};     ///< between two devices of a node, one way; 0: not stated
+  int pair_links = 0;             ///< NVLinks between two devices of a node that has no switch; 0: not stated
   int network_cards = 0;          ///< of a node; 0: not stated
   BytesPerSecond network_card{};  ///< one way, of one card
+  bool omni_path = false;         ///< these are Omni-Path
 };
 
 struct Transformer {
@@ -68,9 +70,15 @@ struct Run {
   int global_batch = 0, microbatch = 0;  ///< sequences; 0: not stated
   int length = 0;                        ///< tokens of a sequence
   Measured measured;
-  bool deterministic = false;  ///< libraries were told to repeat their results to the bit
-  bool complete = false;       ///< nothing that a forecast needs had to be guessed
-  std::string issue;           ///< what is odd about the run; empty: nothing
+  bool waits_for_kernels = false;  ///< CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended
+  bool unfused = false;            ///< softmax, activation and dropout are kernels of their own (Megatron-LM 1.1.5 without options)
+  bool fused_loss = false;         ///< Megatron-Core's fused cross entropy, which nothing overwrites in place
+  bool deferred_head = false;      ///< weights of the head get their gradients after the passes
+  bool gradients_stay = false;     ///< the optimizer's gradients in fp32 outlive its step
+  bool groups_experts = true;      ///< a device's experts are multiplied in one call of the library; else one after the other
+  bool deterministic = false;      ///< libraries were told to repeat their results to the bit
+  bool complete = false;           ///< nothing that a forecast needs had to be guessed
+  std::string issue;               ///< what is odd about the run; empty: nothing
 };
 
 }  // namespace flotilla::published

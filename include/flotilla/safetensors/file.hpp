@@ -23,13 +23,13 @@ struct Entry {
 };
 
 /// One file, memory-mapped for as long as the value lives. Reading is thread-safe. Move-only. Local.
-class File {
+class SafetensorsFile {
  public:
   /// Checks the whole header: types, extents, and ranges that neither overlap nor leave gaps.
   /// Throws Error{bad_input}: file, place in the header, what was expected.
-  static File open(const std::filesystem::path&);
+  static SafetensorsFile open(const std::filesystem::path&);
   /// A file of another format in which tensors stand as here: the caller has checked that each lies inside of it and has a precision.
-  static File of(store::MappedFile, std::vector<Entry>);
+  static SafetensorsFile of(store::MappedFile, std::vector<Entry>);
 
   const std::filesystem::path& path() const { return mapping_.path(); }
   /// In the order of their bytes.

@@ -14,7 +14,7 @@ inline constexpr const char* index_name = "model.safetensors.index.json";
 
 /// A tensor and the file that holds it.
 struct Found {
-  const File* file = nullptr;
+  const SafetensorsFile* file = nullptr;
   const Entry* entry = nullptr;
   explicit operator bool() const { return entry != nullptr; }
 };
@@ -22,17 +22,17 @@ struct Found {
 /// The weights of a model's folder: model.safetensors, or the shards that model.safetensors.index.json lists. Local.
 class Folder {
  public:
-  /// Reads all headers. Throws Error{bad_input} as File::open() does, and where index and shards disagree, a tensor occurs twice, or the
-  /// index names a file outside of the folder.
+  /// Reads all headers. Throws Error{bad_input} as SafetensorsFile::open() does, and where index and shards disagree, a tensor occurs
+  /// twice, or the index names a file outside of the folder.
   static Folder open(const std::filesystem::path&);
 
   const std::filesystem::path& path() const { return path_; }
-  const std::vector<File>& files() const { return files_; }
+  const std::vector<SafetensorsFile>& files() const { return files_; }
   Found find(std::string_view name) const;
 
  private:
   std::filesystem::path path_;
-  std::vector<File> files_;
+  std::vector<SafetensorsFile> files_;
   std::map<std::string, Found, std::less<>> tensors_;
 };
 

@@ -26,7 +26,7 @@ struct RunContext {
       runtime;  ///< as planned with, all ranks placed; the matrix library's scratch and the active ranks' places are each plan's own
   Bytes runtime_constant;
   int threads = 1;           ///< of this rank
-  compute::Device device{};  ///< of this rank
+  compute::ComputeDevice device{};  ///< of this rank
   RunSchedule schedule{};    ///< of the learning rate, the same on every rank
   std::vector<Phase> phases{};
   /// Plans that the run goes through, by the first phase that each serves: from that of the oldest checkpoint on.
@@ -60,7 +60,8 @@ struct ActivePlan {
   Bytes arena;                          ///< on this rank
   std::unique_ptr<comm::World> active;  ///< before the trainer, which talks over it
   std::unique_ptr<train::Trainer> trainer;
-  Bytes save_copy = {};  ///< on this rank, beside the arena: of the state, for asynchronous saves
+  Bytes save_copy = {};    ///< on this rank, beside the arena: of the state, for asynchronous saves
+  bool corrected = false;  ///< its profile, by its own iterations; the active ranks' first rank alone knows
 };
 /// Forms the active ranks, takes the arena, forms and proves the groups; the training state is not filled. Collective over the world.
 /// Throws comm::AgreedError when a rank has not the memory or a group fails its proof; nothing is held then.

@@ -12,8 +12,9 @@ namespace flotilla::session {
 /// may have the same; nothing: a rank for which none is left computes on CPUs. `how`: the same for every
 /// device, but that TF32 is for those GPUs that have it.
 /// Collective over the world. Throws comm::AgreedError{unavailable} where a rank must be on a GPU and can be on none.
-compute::Device choose_device(const comm::World&, std::optional<compute::DeviceKind> kind, const compute::Device& how, Seconds deadline);
+compute::ComputeDevice choose_device(const comm::World&, std::optional<cluster::DeviceKind> kind, const compute::ComputeDevice& how,
+                                     Seconds deadline);
 /// How a run computes on any device.
-compute::Device how_to_compute(const RunConfig&);
+compute::ComputeDevice how_to_compute(const RunConfig&);
 
 }  // namespace flotilla::session

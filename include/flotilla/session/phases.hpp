@@ -43,7 +43,7 @@ std::int64_t sequences_before(const std::vector<Phase>&, std::int64_t step);
 std::int64_t equivalent_steps_left(const std::vector<Phase>&, const Phase&, std::int64_t steps_done);
 
 /// The same for the sampler.
-std::vector<data::Phase> sampling(const std::vector<Phase>&);
+std::vector<data::SamplingPhase> sampling(const std::vector<Phase>&);
 /// By the step from which each counts: a phase that names a schedule has its own, over its steps; the others follow the run's.
 std::map<std::int64_t, train::LearningRate> learning_rates(const RunConfig&, const std::vector<Phase>&, const RunSchedule&);
 

@@ -18,6 +18,7 @@ struct ChoiceRequest {
   probe::ProbeRequest probe;
   std::filesystem::path file;     ///< --plan; empty: none
   std::filesystem::path profile;  ///< where a profile is kept or found
+  std::filesystem::path corrected;  ///< what earlier starts of this run measured otherwise; it counts where it is of that profile
   probe::ReusePolicy reuse;
   bool replan = false;
   std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
@@ -27,6 +28,10 @@ struct ChoiceRequest {
   Bytes runtime_constant;
   std::function<void()> measured = [] {};  ///< called when there is a profile, before the search for a plan
 };
+
+/// The profile with what a run's own iterations measured, in its directory: "profile-corrected.json"; where a phase has another sequence
+/// length than the first one, "profile-512-corrected.json".
+std::filesystem::path corrected_profile_file(const std::filesystem::path& run, int length, int first_length);
 
 /// The given plan, else the checkpoint's where it may be kept (job_plan.hpp), else the best that the planner finds for the
 /// ranks of the (reused or newly measured) profile. Collective; the same on every rank, and lowered without error. Throws

@@ -71,10 +71,10 @@ struct RunConfig {
   std::vector<Phase> phases;  ///< empty: one, which is `training`
   struct Device {
     /// What ranks compute on; nothing: each on a GPU where there is one for it, else on its CPUs.
-    std::optional<compute::DeviceKind> kind;
+    std::optional<cluster::DeviceKind> kind;
     Bytes memory;       ///< 0: what the machine has / ranks on it
     bool tf32 = false;  ///< GPUs that can multiply fp32 in TF32
-    compute::Attention attention = compute::Attention::automatic;  ///< of GPUs
+    compute::AttentionKernel attention = compute::AttentionKernel::automatic;  ///< of GPUs
   } device;
   struct Checkpoint {
     std::int64_t every = 0;     ///< steps; 0: off

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/cluster.hpp"
 #include "flotilla/program/program.hpp"
 
 namespace flotilla::simulate {
@@ -41,6 +43,9 @@ class InstructionCost {
   /// `element`: size of one number; `flows`: equal groups that do the same at the same time through the same hosts' cards, the same
   /// uplinks.
   virtual Cost collective(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const = 0;
+
+  /// What exchanges and computing of a rank on this type take from each other; nothing where it is not measured.
+  virtual cluster::Interference interference([[maybe_unused]] const std::string& device_type) const { return {}; }
 
   /// Equal for ranks of one host, whose messages to other hosts leave and arrive by the same cards.
   virtual std::uint64_t host(Rank) const = 0;

@@ -57,6 +57,7 @@ class ProfileCost : public InstructionCost {
   TransportCosts by_transport(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const;
   /// Profile::wanted_transport.
   std::optional<cluster::Transport> wanted_transport() const;
+  cluster::Interference interference(const std::string& device_type) const override;
   std::uint64_t host(Rank) const override;
   int lanes(Rank from, Rank to) const override;
   int uplink(Rank) const override;

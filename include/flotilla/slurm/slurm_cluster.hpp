@@ -101,7 +101,7 @@ SlurmCluster read_slurm_cluster(const SlurmAnswers&);
 /// What one job may have in a partition, and what all jobs of the account may have together: the partition's QOS goes before the job's,
 /// that before the account. "": the user's standard account, the account's standard QOS.
 struct JobLimits {
-  Limits job, all;
+  SlurmLimits job, all;
   bool operator==(const JobLimits&) const = default;
 };
 JobLimits limits_for(const SlurmCluster&, const Partition&, const std::string& account, const std::string& qos);

@@ -17,7 +17,7 @@ namespace flotilla::store {
 /// "HDF5 1.10.8", as linked.
 std::string library_version();
 
-enum class Element { fp32, uint32 };
+enum class Datatype { fp32, uint32 };
 
 /// A dataset of an open file, which it keeps open. Contiguous, little-endian.
 class Dataset {
@@ -28,7 +28,7 @@ class Dataset {
   const std::string& name() const noexcept;
   const std::vector<std::int64_t>& shape() const noexcept;
   std::int64_t elements() const noexcept;
-  Element element() const noexcept;
+  Datatype element() const noexcept;
   /// Where its first byte is in the file.
   Bytes file_offset() const;
 
@@ -57,7 +57,7 @@ class File {
   const std::string& name() const;
 
   /// `name` may name groups on the way ("parameters/head.norm.bias"); they are made. The space is allocated at once and not filled.
-  Dataset create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Element) const;
+  Dataset create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Datatype) const;
   /// Refuses what is not a plain dataset of this file: links to elsewhere, external storage, filters, other element types.
   Dataset dataset(const std::string& name) const;
   bool contains(const std::string& name) const;

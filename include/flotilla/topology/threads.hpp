@@ -5,8 +5,8 @@ namespace flotilla::topology {
 
 /// What one rank of a node may use.
 struct CpuShare {
-  std::vector<int> usable;  ///< hardware threads, as Node::usable
-  double cpu_limit = 0;     ///< Limits::cpus; shared by the node's ranks; 0: none
+  std::vector<int> usable;  ///< hardware threads, as NodeTopology::usable
+  double cpu_limit = 0;     ///< ControlGroupLimits::cpus; shared by the node's ranks; 0: none
   bool operator==(const CpuShare&) const = default;
 };
 

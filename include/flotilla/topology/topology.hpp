@@ -20,15 +20,15 @@ struct Gpu {
 };
 
 /// What a control group (cgroup v1 or v2, the tightest on the way to the root) grants. 0: no limit.
-struct Limits {
+struct ControlGroupLimits {
   double cpus = 0;  ///< CPU time per time: quota / period
   Bytes memory;
   Bytes memory_used;  ///< of `memory`, page cache that can be dropped not counted
-  bool operator==(const Limits&) const = default;
+  bool operator==(const ControlGroupLimits&) const = default;
 };
 
 /// One node, seen by one process.
-struct Node {
+struct NodeTopology {
   std::string host;
   std::string cpu_model;  ///< "AMD EPYC 9654 96-Core Processor"; the architecture when the kernel does not say
   int packages = 0;
@@ -39,22 +39,22 @@ struct Node {
   Bytes last_level_cache;    ///< all of the machine's together
   Bytes memory_total;        ///< of the machine
   Bytes memory_available;    ///< to this process now: the kernel's estimate, within the control group's limit
-  Limits limits;
+  ControlGroupLimits limits;
   std::vector<Gpu> gpus;  ///< by bus id
-  bool operator==(const Node&) const = default;
+  bool operator==(const NodeTopology&) const = default;
 };
 
 /// The machine this process runs on. HWLOC_XMLFILE and HWLOC_SYNTHETIC are obeyed as by every hwloc program; then `usable` is the
 /// described machine's, and memory and limits remain this one's. Throws Error{unavailable} when hwloc cannot load.
-Node this_node();
+NodeTopology this_node();
 
 /// A node described by a file of `lstopo node.xml`. Available memory is the machine's; there are no limits.
 /// Throws Error{bad_input} naming the file.
-Node load_xml(const std::string& path);
+NodeTopology load_xml(const std::string& path);
 
 /// Reads the control group of a process from `self_cgroup` (the text of /proc/self/cgroup) and the hierarchies mounted below `root`
 /// (/sys/fs/cgroup). A hierarchy or file that is not there limits nothing.
-Limits read_limits(const std::string& self_cgroup, const std::string& root);
+ControlGroupLimits read_limits(const std::string& self_cgroup, const std::string& root);
 
 /// "hwloc API 2.8.0", of the library that is loaded.
 std::string library_version();

@@ -27,6 +27,9 @@ struct ForwardPass {
   std::int64_t cached = 0;  ///< tokens of every sequence that the caches hold: positions go on from there
   /// Fills length + 1 tokens of a sequence: the last is a target only. Called wherever the embedding or the head is.
   std::function<void(int sequence, std::span<std::int32_t> tokens)> read;
+  /// Where each of a sequence's tokens but the last has its document begin: data::Sampler::document_starts. Called wherever the programs
+  /// keep documents apart, and only there.
+  std::function<void(int sequence, std::span<std::int32_t> starts)> read_documents;
   /// Scores of the targets of the sequences from `first` on: (sequences, length). On one rank, the same in every pass. Empty: not wanted.
   std::function<void(int first, std::span<const compute::TokenScore>)> take_scores;
   /// On every rank that has columns of the vocabulary. Empty: not wanted.

@@ -28,7 +28,7 @@ struct Options {
   double clip = 1.0;             ///< largest gradient norm, 0: no clipping
   std::int64_t loss_scale = 65536;  ///< of the first step in fp16: a power of two
   bool skip_non_finite = false;  ///< leave out the update of a step whose loss or gradient is not finite, and go on
-  compute::Device device{};      ///< of this rank
+  compute::ComputeDevice device{};  ///< of this rank
   int threads = 1;               ///< compute threads
   /// Between GPUs, where it passes its proof; else through the hosts' memory. The same on all ranks, as what was chosen in its place.
   cluster::Transport transport = cluster::Transport::nccl;

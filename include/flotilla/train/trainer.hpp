@@ -43,6 +43,9 @@ struct StepResult {
   int not_finite_ranks = 0;                         ///< ranks that met a value that is not finite
   Rank not_finite_rank;                             ///< that rank, when it is one
   bool stop = false, save = false, change = false;  ///< some rank wished it
+  /// Of the data, where Program::sources has them summed apart: of the tokens of each that count.
+  std::vector<LossSum> sources = {};
+  std::uint64_t digest = 0;  ///< data::digest_of() of the step's sequences, summed modulo 2^64
   bool given_up = false;  ///< nothing was updated: the state is that of the step before, and the other sums mean nothing
 };
 
@@ -85,6 +88,9 @@ class Trainer {
   /// put in its sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no
   /// rank updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
   void give_up_when(std::function<bool(std::int64_t step)> transfer_sources);
+  /// `prepare` is called on the thread of step() before it updates parameters and moments that state() shows: nothing changes them earlier in
+  /// a step. Once or more in a step that updates any.
+  void before_updates(std::function<void()> prepare);
   /// Over the evaluation program's sequences of a source of the validation data. Collective.
   LossSum evaluate(int source = 0);
 

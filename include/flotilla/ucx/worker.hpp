@@ -17,27 +17,27 @@ using Address = std::vector<std::byte>;
 
 /// Whether the library watches for the peer's death. UCX 1.13 has no such watch over shared memory: an endpoint that asks for it talks TCP
 /// even inside one node. Where it is off, only deadlines notice.
-enum class Watch { peer_failure, off };
+enum class PeerWatch { peer_failure, off };
 
 class Endpoint;
 
 /// Memory of this process that peers may write to, while this object lives. Move-only.
-class Region {
+class MemoryRegion {
  public:
-  Region(Region&&) noexcept;
-  Region& operator=(Region&&) noexcept;
-  ~Region();
+  MemoryRegion(MemoryRegion&&) noexcept;
+  MemoryRegion& operator=(MemoryRegion&&) noexcept;
+  ~MemoryRegion();
   /// What a peer needs to write to it: opaque bytes, to be carried there by other means.
   Address key() const;
 
  private:
   friend class Worker;
   struct State;
-  explicit Region(std::unique_ptr<State> state);
+  explicit MemoryRegion(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-/// A peer's Region, as an endpoint to that peer reaches it. Must not outlive the endpoint. Move-only.
+/// A peer's MemoryRegion, as an endpoint to that peer reaches it. Must not outlive the endpoint. Move-only.
 class RemoteRegion {
  public:
   RemoteRegion(RemoteRegion&&) noexcept;
@@ -80,9 +80,9 @@ class Worker {
 
   Address address() const;
   /// Local: the connection is made with the first message. `peer_name` ("rank 3 on n2") appears in errors.
-  Endpoint connect(const Address& peer, std::string peer_name, Watch watch);
+  Endpoint connect(const Address& peer, std::string peer_name, PeerWatch watch);
   /// `memory` must outlive the region.
-  Region expose(std::span<std::byte> memory);
+  MemoryRegion expose(std::span<std::byte> memory);
   /// Moves outstanding work on; for waiting with other means than an endpoint's own calls.
   void progress();
 

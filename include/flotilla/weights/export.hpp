@@ -6,7 +6,7 @@
 
 namespace flotilla::weights {
 
-struct ExportOptions {
+struct WeightExportOptions {
   bool adapter = false;                   ///< the LoRA adapter alone, as PEFT has it; else it is merged into the weights
   Precision precision = Precision::fp32;  ///< of the written elements
   Bytes shard_size{5'000'000'000};        ///< of a file's tensors, at most; a larger tensor has a file of its own
@@ -24,6 +24,6 @@ struct ExportReport {
 /// weight does not fit the precision, when there is no adapter to export, or when `folder` exists; Error{unavailable} for a family whose
 /// names are not known; Error{temporary, unavailable} when it cannot be written: nothing is left then.
 ExportReport export_hugging_face(const std::filesystem::path& step_directory, const std::filesystem::path& folder,
-                                 const ExportOptions& = {});
+                                 const WeightExportOptions& = {});
 
 }  // namespace flotilla::weights

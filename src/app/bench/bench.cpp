@@ -53,20 +53,20 @@ const char* launch_variable(const char* name) { return std::getenv(name); }
 struct Standard {
   bench::Baselines baselines;
   std::string name;
-  std::vector<bench::Report> reports;
+  std::vector<bench::BenchReport> reports;
 };
 
-std::string siblings_of(const bench::Report& report) {
+std::string siblings_of(const bench::BenchReport& report) {
   return report.nodes.size() < 3 ? "nothing: no history, and fewer than three nodes" : "the other nodes of their type";
 }
 
-Standard standard_of(const BenchOptions& o, const bench::Report& report) {
+Standard standard_of(const BenchOptions& o, const bench::BenchReport& report) {
   if (!o.baseline.empty()) {
-    const std::vector<bench::Report> one{files::read_bench(o.baseline)};
+    const std::vector<bench::BenchReport> one{files::read_bench(o.baseline)};
     return {bench::learn(one, 1), o.baseline, one};
   }
   std::vector<std::string> refused;
-  auto history = o.history.empty() ? std::vector<bench::Report>{} : files::read_bench_history(o.history, longest_history, refused);
+  auto history = o.history.empty() ? std::vector<bench::BenchReport>{} : files::read_bench_history(o.history, longest_history, refused);
   for (const auto& why : refused) log::warning("left out of the history: ", why);
   if (history.empty()) return {{}, siblings_of(report), {}};
   auto baselines = bench::learn(history);
@@ -97,7 +97,7 @@ void show(const BenchOptions& o, const BenchResult& result) {
 }
 
 /// Judges before the report joins the history: a run is not held against itself.
-int conclude(const BenchOptions& o, bench::Report report, bool is_new) {
+int conclude(const BenchOptions& o, bench::BenchReport report, bool is_new) {
   auto standard = standard_of(o, report);
   BenchResult result{std::move(report), {}, std::move(standard.name), std::move(standard.reports), std::move(standard.baselines)};
   result.verdicts = bench::judge(result.report, result.baselines);
@@ -162,7 +162,11 @@ void soak_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::
     health::publish(folder, report);
   };
   report.done = false;
-  report.soak = health::soak(test);
+  try {
+    report.soak = health::soak(test);
+  } catch (const Error& error) {  // a device that fails under load is what a soak is for; the report holds what was known before
+    report.failures.push_back({"soak", error.what()});
+  }
 }
 
 void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd* end) {
@@ -184,7 +188,7 @@ void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::
   health::publish(folder, report);
 }
 
-bench::Report collect_all(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
+bench::BenchReport collect_all(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
   LiveLine line;
   return health::collect(folder, launch.expected, {o.silence, [&](const std::string& hosts) { line.show("waiting for " + hosts); }});
 }
@@ -204,7 +208,7 @@ bool await_decision(const BenchOptions& o, const fs::path& folder) {
 }
 
 /// Where Slurm knows the network's switches, nodes say on which they hang.
-void add_switches(bench::Report& report) {
+void add_switches(bench::BenchReport& report) {
   try {
     const auto switches = slurm::switches_of_nodes(slurm::answer_of({"scontrol", "show", "topology"}, Seconds{10}));
     for (auto& node : report.nodes)
@@ -214,7 +218,8 @@ void add_switches(bench::Report& report) {
   }
 }
 
-bench::Report with_network(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, const bench::Report& report) {
+bench::BenchReport with_network(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world,
+                                const bench::BenchReport& report) {
   LiveLine line;
   if (launch.rank == 0) line.show("testing the network");
   return test_network(world, launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()}, report);
@@ -232,7 +237,8 @@ std::optional<Job> profile_job(const BenchOptions& o) {
 }
 
 /// As `flotilla probe` measures and writes it, with the links of stage 1.
-void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, const Job& job, const bench::Report& report) {
+void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, const Job& job,
+                   const bench::BenchReport& report) {
   comm::require_same(world, "the profile's job", shared_configuration(job), ranks_start_deadline);
   LiveLine line;
   const auto profile = measure_profile(world, job, [&](const std::string& what) { if (launch.rank == 0) line.show("measuring " + what); });
@@ -248,9 +254,9 @@ struct Meeting {
 };
 
 /// Nobody can end MPI with a node that is lost: the report is made, then the job ended.
-[[noreturn]] void conclude_without(const BenchOptions& o, bench::Report report) { mpi::abort(conclude(o, std::move(report), true)); }
+[[noreturn]] void conclude_without(const BenchOptions& o, bench::BenchReport report) { mpi::abort(conclude(o, std::move(report), true)); }
 
-bench::Report together(const BenchOptions& o, const BenchLaunch& launch, const Meeting& meeting, const bench::Report& mine) {
+bench::BenchReport together(const BenchOptions& o, const BenchLaunch& launch, const Meeting& meeting, const bench::BenchReport& mine) {
   const mpi::Session session{meeting.card ? longest_card(*meeting.card) : ranks_start_deadline};
   const comm::World world{session.world(), ranks_start_deadline};
   auto report = with_network(o, launch, world, mine);
@@ -314,7 +320,7 @@ int compare(const BenchOptions& o, const std::vector<std::string>& operands) {
 }
 
 /// A report, or the folder in which nodes left theirs.
-bench::Report read_report(const std::string& path) {
+bench::BenchReport read_report(const std::string& path) {
   const auto facts = files::facts_of(path);
   if (facts && facts->type == files::FileType::folder) return health::collect(path, {}, {Seconds{0}});
   return files::read_bench(path);

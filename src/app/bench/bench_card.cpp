@@ -158,7 +158,7 @@ class CardTraining {
   }
 
   Bytes memory_left_here() const {
-    if (place_.device.kind != compute::DeviceKind::gpu) return topology::this_node().memory_available;
+    if (place_.device.kind != cluster::DeviceKind::gpu) return topology::this_node().memory_available;
     const auto devices = gpu::presence().devices;
     const auto found = std::ranges::find(devices, place_.device.ordinal, &gpu::DeviceFacts::ordinal);
     const auto figures = found == devices.end() ? std::nullopt : gpu::figures(found->pci_bus_id);
@@ -263,7 +263,7 @@ void card_of_this_node(const comm::World& node, const CardTest& test, const benc
 }
 
 /// The report with what the nodes told; those that fell silent are lost.
-bench::Report collected(const CardTest& test, const std::vector<std::string>& hosts, bench::Report report) {
+bench::BenchReport collected(const CardTest& test, const std::vector<std::string>& hosts, bench::BenchReport report) {
   LiveLine line;
   const health::CollectPatience patience{test.silence, [&](const std::string& who) { line.show("the card: waiting for " + who); }};
   const auto cards = health::collect(card_folder(test), {hosts, 0}, patience);
@@ -298,7 +298,7 @@ Seconds longest_card(const CardTest& test) {
   return longest;
 }
 
-bench::Report test_card(const comm::World& world, const BenchLaunch& launch, const CardTest& test, bench::Report report) {
+bench::BenchReport test_card(const comm::World& world, const BenchLaunch& launch, const CardTest& test, bench::BenchReport report) {
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
   const auto names = mpi::all_gather_strings(world.control(), mine, ranks_start_deadline);
   std::vector<int> neighbours;

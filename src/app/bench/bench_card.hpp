@@ -28,6 +28,6 @@ Seconds longest_card(const CardTest&);
 /// Stage 3: one node of every type trains each of the models with its own processes, as `flotilla train` would: profile, plan, steps. A
 /// model that cannot be trained says why. Nodes tell of it through the folder, so a lost one is found by its silence and named in the
 /// report. `report` is the same on every rank; what is returned counts on rank 0. Called by every process of the start.
-bench::Report test_card(const comm::World&, const BenchLaunch&, const CardTest&, bench::Report report);
+bench::BenchReport test_card(const comm::World&, const BenchLaunch&, const CardTest&, bench::BenchReport report);
 
 }  // namespace flotilla::app

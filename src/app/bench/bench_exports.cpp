@@ -35,7 +35,7 @@ std::string digits(double value) { return formatted("%.6g", value); }
 /// Values of each figure of each partition.
 using Partitions = std::map<std::string, std::map<std::string, std::vector<double>>>;
 
-Partitions by_partition(const bench::Report& report) {
+Partitions by_partition(const bench::BenchReport& report) {
   Partitions partitions;
   for (const auto& node : report.nodes)
     for (const auto& figure : node.figures) partitions[node.partition.empty() ? "default" : node.partition][figure.name].push_back(figure.value);
@@ -79,7 +79,7 @@ std::string switch_line(const std::string& name, const std::vector<std::string>&
 
 }  // namespace
 
-std::string topology_text(const bench::Report& report) {
+std::string topology_text(const bench::BenchReport& report) {
   const auto switches = bench::switches_of(report);
   const bool told = std::ranges::any_of(switches, [](const auto& one) { return !one.first.empty(); });
   FLOTILLA_REQUIRE(told || !report.links.empty(), ErrorKind::usage,
@@ -130,7 +130,7 @@ std::string prometheus_text(const BenchResult& result) {
   return out;
 }
 
-std::string reframe_text(const bench::Report& report, const std::string& cluster) {
+std::string reframe_text(const bench::BenchReport& report, const std::string& cluster) {
   std::string out = "reference = {\n";
   for (const auto& [partition, figures] : by_partition(report)) {
     out += text("    ", python_string(cluster + ":" + partition), ": {\n");

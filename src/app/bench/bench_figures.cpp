@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,31 +19,26 @@ using page::Colour;
 using Look = page::Line::Look;
 using Hosts = std::vector<std::string>;
 
-const bench::Baseline* find(const std::vector<bench::Baseline>& all, const std::string& type, const std::string& figure) {
-  const auto found = std::ranges::find_if(all, [&](const auto& b) { return b.type == type && b.figure == figure; });
-  return found == all.end() ? nullptr : &*found;
-}
-
-const bench::NodeReport* find_node(const bench::Report& report, const std::string& host) {
+const bench::NodeReport* find_node(const bench::BenchReport& report, const std::string& host) {
   const auto found = std::ranges::find(report.nodes, host, &bench::NodeReport::host);
   return found == report.nodes.end() ? nullptr : &*found;
 }
 
-/// Names of figures in the order of their kinds, each once.
-std::vector<std::string> figure_names(const bench::Report& report, const std::string* type = nullptr) {
+/// Names of figures, without numbers of devices, in the order of their kinds, each once.
+std::vector<std::string> figure_names(const bench::BenchReport& report, const std::string* type = nullptr) {
   std::vector<std::string> names;
   for (const auto& kind : bench::figure_kinds())
     for (const auto& node : report.nodes)
       for (const auto& figure : node.figures)
         if ((type == nullptr || node.type == *type) && bench::kind_of(figure.name).key == kind.key &&
-            std::ranges::find(names, figure.name) == names.end())
-          names.push_back(figure.name);
+            std::ranges::find(names, bench::without_device_number(figure.name)) == names.end())
+          names.push_back(bench::without_device_number(figure.name));
   return names;
 }
 
-page::Axis axis_of(const std::string& figure) {
+page::PlotAxis axis_of(const std::string& figure) {
   const auto& kind = bench::kind_of(figure);
-  page::Axis axis{.label = kind.title};
+  page::PlotAxis axis{.label = kind.title};
   if (kind.unit == "B")
     axis.quantity = page::Quantity::bytes;
   else if (kind.unit == "s")
@@ -55,7 +51,7 @@ page::Axis axis_of(const std::string& figure) {
 using Pair = std::pair<std::string, std::string>;
 
 /// Of links between nodes by one transport; what was measured beside others counts before what was measured alone.
-std::map<Pair, bench::LinkReport> links_by(const bench::Report& report, const std::string& transport) {
+std::map<Pair, bench::LinkReport> links_by(const bench::BenchReport& report, const std::string& transport) {
   std::map<Pair, bench::LinkReport> links;
   for (const bool alone : {true, false})
     for (const auto& link : report.links)
@@ -68,13 +64,14 @@ double rate_of(const bench::LinkReport& link) { return link.points.back().stream
 
 using PairValues = std::map<Pair, double>;
 
-PairValues values_of(const bench::Report& report, const std::string& transport, const std::function<double(const bench::LinkReport&)>& value) {
+PairValues values_of(const bench::BenchReport& report, const std::string& transport,
+                     const std::function<double(const bench::LinkReport&)>& value) {
   PairValues values;
   for (const auto& [pair, link] : links_by(report, transport)) values[pair] = value(link);
   return values;
 }
 
-page::HeatMap pairs_map(page::Caption caption, page::Axis axis, const Hosts& hosts, const PairValues& values) {
+page::HeatMap pairs_map(page::Caption caption, page::PlotAxis axis, const Hosts& hosts, const PairValues& values) {
   page::HeatMap map{std::move(caption), "node", "node", hosts, hosts, {}, std::move(axis)};
   map.values.assign(hosts.size(), std::vector<std::optional<double>>(hosts.size()));
   for (std::size_t r = 0; r < hosts.size(); ++r)
@@ -83,7 +80,7 @@ page::HeatMap pairs_map(page::Caption caption, page::Axis axis, const Hosts& hos
   return map;
 }
 
-page::Axis sizes() { return {.label = "message", .quantity = page::Quantity::bytes, .logarithmic = true}; }
+page::PlotAxis sizes() { return {.label = "message", .quantity = page::Quantity::bytes, .logarithmic = true}; }
 
 page::Line curve(const std::string& name, const bench::LinkReport& link, Colour colour, Look look, const std::function<double(const bench::LinkPoint&)>& value) {
   page::Line line{name, {}, colour, look};
@@ -115,7 +112,7 @@ page::LinePlot latencies_plot(const LinkGroup& links) {
   return plot;
 }
 
-std::vector<LinkGroup> links_alone(const bench::Report& report) {
+std::vector<LinkGroup> links_alone(const bench::BenchReport& report) {
   std::vector<LinkGroup> groups;
   for (const auto& link : report.links) {
     if (!link.alone || link.points.empty()) continue;
@@ -129,7 +126,7 @@ std::vector<LinkGroup> links_alone(const bench::Report& report) {
 }
 
 /// The group of a level that takes the longest for its largest message.
-const bench::CollectiveReport* slowest_of(const bench::Report& report, const std::string& level) {
+const bench::CollectiveReport* slowest_of(const bench::BenchReport& report, const std::string& level) {
   const bench::CollectiveReport* slowest = nullptr;
   for (const auto& c : report.collectives)
     if (c.level == level && !c.points.empty() && (slowest == nullptr || c.points.back().time > slowest->points.back().time)) slowest = &c;
@@ -138,7 +135,7 @@ const bench::CollectiveReport* slowest_of(const bench::Report& report, const std
 
 /// A report at its date, in seconds before the newest one.
 struct Dated {
-  const bench::Report* report;
+  const bench::BenchReport* report;
   double at;
 };
 
@@ -152,10 +149,10 @@ std::vector<Dated> dated(const BenchResult& result) {
   return all;
 }
 
-std::vector<double> sorted_values(const bench::Report& report, const std::string& type, const std::string& figure) {
+std::vector<double> sorted_values(const bench::BenchReport& report, const std::string& type, const std::string& figure) {
   std::vector<double> values;
   for (const auto& node : report.nodes)
-    if (const double* value = bench::find_figure(node, figure); value != nullptr && node.type == type) values.push_back(*value);
+    if (node.type == type) std::ranges::copy(bench::figure_values(node, figure), std::back_inserter(values));
   std::ranges::sort(values);
   return values;
 }
@@ -164,7 +161,7 @@ std::vector<double> sorted_values(const bench::Report& report, const std::string
 Hosts odd_hosts(const BenchResult& result, const std::string& figure) {
   Hosts hosts;
   for (const auto& verdict : result.verdicts)
-    if (hosts.size() < 3 && std::ranges::find(verdict.reasons, figure, &bench::Reason::check) != verdict.reasons.end()) hosts.push_back(verdict.host);
+    if (hosts.size() < 3 && std::ranges::any_of(verdict.reasons, [&](const auto& reason) { return bench::without_device_number(reason.check) == figure; })) hosts.push_back(verdict.host);
   return hosts;
 }
 
@@ -175,13 +172,13 @@ void add_nodes_with_findings(page::LinePlot& plot, const BenchResult& result, co
     page::Line line{host, {}, colours[next++], Look::marked};
     for (const auto& [report, at] : reports)
       if (const auto* node = find_node(*report, host); node != nullptr && node->type == type)
-        if (const double* value = bench::find_figure(*node, figure)) line.points.push_back({at, *value});
+        if (const auto value = bench::worst_value(*node, figure)) line.points.push_back({at, *value});
     plot.lines.push_back(std::move(line));
   }
 }
 
 void add_tolerance(page::LinePlot& plot, const BenchResult& result, const std::string& type, const std::string& figure) {
-  const auto* baseline = find(result.baselines.figures, type, figure);
+  const auto* baseline = bench::find_baseline(result.baselines, type, figure);
   if (baseline == nullptr || plot.lines.front().points.empty()) return;
   const auto& kind = bench::kind_of(figure);
   const double limit = baseline->median * (1 + (kind.more_is_better ? -1 : 1) * bench::tolerance(kind, *baseline));
@@ -189,7 +186,7 @@ void add_tolerance(page::LinePlot& plot, const BenchResult& result, const std::s
 }
 
 page::LinePlot history_plot(const BenchResult& result, const std::vector<Dated>& reports, const std::string& type, const std::string& figure) {
-  page::LinePlot plot{{text(figure_title(figure), ", ", type), "Median of the nodes of each report, and its least and its greatest node; nodes with findings by name."},
+  page::LinePlot plot{{text(figure_title(figure), ", ", type), "Median of the nodes or GPUs of each report, and the least and the greatest of them; nodes with findings by name."},
                       {.label = "time to this report", .quantity = page::Quantity::seconds}, axis_of(figure), {}, {}};
   page::Line median{"median", {}, Colour::blue, Look::marked}, least{"", {}, Colour::grey, Look::faint}, greatest = least;
   for (const auto& [report, at] : reports) {
@@ -208,14 +205,14 @@ page::LinePlot history_plot(const BenchResult& result, const std::vector<Dated>&
 }  // namespace
 
 NodeBaselines::NodeBaselines(const BenchResult& result)
-    : learned_{result.baselines}, siblings_{bench::learn(std::vector<bench::Report>{result.report})} {}
+    : learned_{result.baselines}, siblings_{bench::learn(std::vector<bench::BenchReport>{result.report})} {}
 
 const bench::Baseline* NodeBaselines::of(const std::string& type, const std::string& figure) const {
-  const auto* learned = find(learned_.figures, type, figure);
-  return learned != nullptr ? learned : find(siblings_.figures, type, figure);
+  const auto* learned = bench::find_baseline(learned_, type, figure);
+  return learned != nullptr ? learned : bench::find_baseline(siblings_, type, figure);
 }
 
-double goodness(const bench::Figure& figure, const bench::Baseline& baseline) {
+double goodness(const bench::MeasuredFigure& figure, const bench::Baseline& baseline) {
   const bool more = bench::kind_of(figure.name).more_is_better;
   const double better = more ? figure.value : baseline.median, worse = more ? baseline.median : figure.value;
   return worse > 0 ? better / worse : 0;
@@ -242,15 +239,15 @@ Hosts hosts_to_show(const BenchResult& result, std::size_t most) {
 }
 
 page::HeatMap figures_map(const BenchResult& result, const Hosts& hosts) {
-  page::HeatMap map{{"Nodes beside their type", "Each figure in percent of what is usual for the node's type: darker is worse."}, "figure", "node", {}, hosts, {}, {.label = "of the usual", .unit = "%"}};
+  page::HeatMap map{{"Nodes beside their type", "Each figure in percent of what is usual for the node's type: darker is worse. Of GPUs, each node's worst."}, "figure", "node", {}, hosts, {}, {.label = "of the usual", .unit = "%"}};
   const NodeBaselines baselines{result};
   for (const auto& name : figure_names(result.report)) {
     auto& row = map.values.emplace_back(hosts.size());
     for (std::size_t c = 0; c < hosts.size(); ++c) {
       const auto* node = find_node(result.report, hosts[c]);
-      const double* value = bench::find_figure(*node, name);
+      const auto value = bench::worst_value(*node, name);
       const auto* baseline = baselines.of(node->type, name);
-      if (value != nullptr && baseline != nullptr) row[c] = 100 * goodness({name, *value}, *baseline);
+      if (value && baseline != nullptr) row[c] = 100 * goodness({name, *value}, *baseline);
     }
     map.rows.push_back(figure_title(name));
   }
@@ -279,7 +276,7 @@ page::HeatMap training_share_map(const BenchResult& result, const Hosts& hosts) 
   return pairs_map({"What training gets of it", "Bandwidth of the training's own messages (MPI) in percent of UCX's."}, {.label = "of UCX", .from_zero = true, .unit = "%"}, hosts, shares);
 }
 
-std::vector<page::LinePlot> link_plots(const bench::Report& report) {
+std::vector<page::LinePlot> link_plots(const bench::BenchReport& report) {
   std::vector<page::LinePlot> plots;
   for (const auto& links : links_alone(report)) {
     plots.push_back(rates_plot(links));
@@ -288,7 +285,7 @@ std::vector<page::LinePlot> link_plots(const bench::Report& report) {
   return plots;
 }
 
-page::LinePlot collectives_plot(const bench::Report& report) {
+page::LinePlot collectives_plot(const bench::BenchReport& report) {
   page::LinePlot plot{{"All-reduces", "Time of the slowest member by what is summed; of each level the slowest group."},
                       sizes(), {.label = "time", .quantity = page::Quantity::seconds, .logarithmic = true}, {}, {}};
   for (const char* level : {"node", "switch", "partition", "all"})

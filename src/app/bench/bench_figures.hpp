@@ -19,7 +19,7 @@ class NodeBaselines {
   bench::Baselines learned_, siblings_;
 };
 /// How good a figure is, 1: as its baseline; 0.5: half as fast.
-double goodness(const bench::Figure&, const bench::Baseline&);
+double goodness(const bench::MeasuredFigure&, const bench::Baseline&);
 
 /// Hosts for a picture that has no room for all: those with findings, their partners, then others; in the report's order.
 std::vector<std::string> hosts_to_show(const BenchResult&, std::size_t most);
@@ -34,9 +34,9 @@ page::HeatMap training_share_map(const BenchResult&, const std::vector<std::stri
 bool has_values(const page::HeatMap&);
 
 /// Bandwidth and latency by size and transport, two plots for each link that was measured alone.
-std::vector<page::LinePlot> link_plots(const bench::Report&);
+std::vector<page::LinePlot> link_plots(const bench::BenchReport&);
 /// Time by size, a line for the slowest group of each level.
-page::LinePlot collectives_plot(const bench::Report&);
+page::LinePlot collectives_plot(const bench::BenchReport&);
 /// A plot for each figure of each type that earlier reports have, too.
 std::vector<page::LinePlot> history_plots(const BenchResult&);
 

@@ -42,7 +42,7 @@ BenchLaunch by_mpirun(const LaunchVariables& variable) {
   return launch;
 }
 
-BenchLaunch by_srun(const LaunchVariables& variable, const slurm::Allocation& allocation) {
+BenchLaunch by_srun(const LaunchVariables& variable, const slurm::SlurmAllocation& allocation) {
   BenchLaunch launch;
   launch.rank = number(variable, "SLURM_PROCID", 0);
   launch.local_rank = number(variable, "SLURM_LOCALID", 0);
@@ -57,7 +57,7 @@ BenchLaunch by_srun(const LaunchVariables& variable, const slurm::Allocation& al
 
 }  // namespace
 
-BenchLaunch bench_launch(const LaunchVariables& variable, const std::optional<slurm::Allocation>& allocation) {
+BenchLaunch bench_launch(const LaunchVariables& variable, const std::optional<slurm::SlurmAllocation>& allocation) {
   BenchLaunch launch;
   if (variable("OMPI_COMM_WORLD_SIZE") != nullptr)
     launch = by_mpirun(variable);

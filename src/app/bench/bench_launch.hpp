@@ -21,6 +21,6 @@ struct BenchLaunch {
 using LaunchVariables = std::function<const char*(const char*)>;
 
 /// Of mpirun if that started the process, else of srun, else a process by itself. Throws Error{bad_input} naming a variable that is no number.
-BenchLaunch bench_launch(const LaunchVariables&, const std::optional<slurm::Allocation>&);
+BenchLaunch bench_launch(const LaunchVariables&, const std::optional<slurm::SlurmAllocation>&);
 
 }  // namespace flotilla::app

@@ -33,7 +33,7 @@ std::string rate(double value) {
 }
 
 template <class Body>
-void for_each_entry(const bench::Report& report, Body body) {
+void for_each_entry(const bench::BenchReport& report, Body body) {
   for (const auto& node : report.nodes)
     for (const auto& entry : node.card) body(node, entry);
 }
@@ -62,9 +62,9 @@ std::string power_remark(const NodeReport& node, const CardEntry& e) {
 
 std::string counted_or_unknown(const std::optional<std::int64_t>& count) { return count ? text(*count) : "not known"; }
 
-std::string memory_errors(const Soak& soak) {
-  if (!soak.corrected && !soak.uncorrected) return "not known";
-  return text(soak.corrected.value_or(0), " corrected, ", soak.uncorrected.value_or(0), " not");
+std::string memory_errors(const std::optional<std::int64_t>& corrected, const std::optional<std::int64_t>& uncorrected) {
+  if (!corrected && !uncorrected) return "not known";
+  return text(corrected.value_or(0), " corrected, ", uncorrected.value_or(0), " not");
 }
 
 double hottest(const Soak& soak) {
@@ -73,27 +73,36 @@ double hottest(const Soak& soak) {
   return most;
 }
 
-std::string drift_in_words(const Soak& soak) {
-  const auto drift = bench::drift_of(soak);
+std::string drift_in_words(const Soak& soak, bench::SoakedDevice device) {
+  const auto drift = bench::drift_of(soak, device);
   if (!drift) return soak.windows.size() < 25 ? "too short" : "busy, not judged";
   return text(drift->longer < 0 ? "-" : "+", percent(std::abs(drift->longer)));
 }
 
+double worst_drift(const Soak& soak) {
+  double worst = 0;
+  for (const auto device : {bench::SoakedDevice::hardware_threads, bench::SoakedDevice::gpus})
+    if (const auto drift = bench::drift_of(soak, device)) worst = std::max(worst, drift->longer);
+  return worst;
+}
+
+/// What GPUs say, beside what the kernel says of the rest.
+std::string with_gpus(const Soak& soak, const std::string& rest, const std::string& of_gpus) { return soak.gpus == 0 ? rest : text(rest, "; GPUs ", of_gpus); }
+
 /// Nodes with a soak, those first of which most is to be said.
-std::vector<const NodeReport*> soaked(const bench::Report& report) {
+std::vector<const NodeReport*> soaked(const bench::BenchReport& report) {
   std::vector<const NodeReport*> nodes;
   for (const auto& node : report.nodes)
     if (node.soak) nodes.push_back(&node);
   std::ranges::stable_sort(nodes, std::ranges::greater{}, [](const NodeReport* node) {
-    const auto drift = bench::drift_of(*node->soak);
-    return std::pair{node->soak->wrong_steps, drift ? drift->longer : 0.0};
+    return std::pair{node->soak->wrong_steps, worst_drift(*node->soak)};
   });
   return nodes;
 }
 
 /// A line for each node of what `value` says of its windows; without lines where nothing is known.
 template <class Value>
-page::LinePlot soak_plot(const bench::Report& report, page::Caption caption, page::Axis axis, Value value) {
+page::LinePlot soak_plot(const bench::BenchReport& report, page::Caption caption, page::PlotAxis axis, Value value) {
   page::LinePlot plot{std::move(caption), {"time", page::Quantity::seconds, false, true}, std::move(axis), {}, {}};
   constexpr page::Colour colours[]{page::Colour::blue, page::Colour::orange, page::Colour::green, page::Colour::vermillion};
   for (const auto* node : soaked(report)) {
@@ -107,7 +116,7 @@ page::LinePlot soak_plot(const bench::Report& report, page::Caption caption, pag
 }
 
 /// Measured and forecast, type below type, a chart for each model.
-std::vector<page::BarChart> card_charts(const bench::Report& report) {
+std::vector<page::BarChart> card_charts(const bench::BenchReport& report) {
   std::map<std::string, page::BarChart> charts;
   for_each_entry(report, [&](const NodeReport& node, const CardEntry& entry) {
     if (!entry.refusal.empty()) return;
@@ -127,7 +136,7 @@ std::vector<page::BarChart> card_charts(const bench::Report& report) {
 
 }  // namespace
 
-Rows card_rows(const bench::Report& report) {
+Rows card_rows(const bench::BenchReport& report) {
   Rows rows;
   for_each_entry(report, [&](const NodeReport& node, const CardEntry& e) {
     if (!e.refusal.empty()) return rows.push_back({e.model, node.type, node.host, e.refusal});
@@ -138,7 +147,7 @@ Rows card_rows(const bench::Report& report) {
   return rows;
 }
 
-std::vector<std::string> card_remarks(const bench::Report& report) {
+std::vector<std::string> card_remarks(const bench::BenchReport& report) {
   std::vector<std::string> lines;
   for_each_entry(report, [&](const NodeReport& node, const CardEntry& e) {
     if (!e.refusal.empty()) return;
@@ -157,18 +166,19 @@ std::vector<std::string> card_remarks(const bench::Report& report) {
   return lines;
 }
 
-Rows soak_rows(const bench::Report& report) {
+Rows soak_rows(const bench::BenchReport& report) {
   Rows rows;
   for (const auto* node : soaked(report)) {
     const auto& s = *node->soak;
     const double heat = hottest(s);
-    rows.push_back({node->host, text(s.lasted, " of ", s.wanted), s.ended, text(s.steps), text(s.wrong_steps), drift_in_words(s),
-                    heat > 0 ? formatted("%.0f C", heat) : "not known", counted_or_unknown(s.throttled), memory_errors(s)});
+    rows.push_back({node->host, text(s.lasted, " of ", s.wanted), s.ended, text(s.steps), text(s.wrong_steps), with_gpus(s, drift_in_words(s, bench::SoakedDevice::hardware_threads), drift_in_words(s, bench::SoakedDevice::gpus)),
+                    heat > 0 ? formatted("%.0f C", heat) : "not known", with_gpus(s, counted_or_unknown(s.throttled), counted_or_unknown(s.gpu_throttled)),
+                    with_gpus(s, memory_errors(s.corrected, s.uncorrected), memory_errors(s.gpu_corrected, s.gpu_uncorrected))});
   }
   return rows;
 }
 
-std::string card_text(const bench::Report& report, int width) {
+std::string card_text(const bench::BenchReport& report, int width) {
   TextTable table{{{"model"}, {"type"}, {"on"}, {"tokens/s", Align::right}, {"forecast", Align::right}, {"differs", Align::right}, {"tokens/J", Align::right},
                    {"tokens/unit", Align::right}, {"memory left", Align::right}}};
   for (auto row : card_rows(report)) {
@@ -184,7 +194,7 @@ std::string card_text(const bench::Report& report, int width) {
   return out + "\n";
 }
 
-std::string soak_text(const bench::Report& report) {
+std::string soak_text(const bench::BenchReport& report) {
   TextTable table{{{"soak"}, {"lasted"}, {"ended by"}, {"steps", Align::right}, {"wrong", Align::right}, {"drift", Align::right}, {"hottest", Align::right},
                    {"throttled", Align::right}, {"memory errors"}}};
   for (auto row : soak_rows(report)) {
@@ -194,7 +204,7 @@ std::string soak_text(const bench::Report& report) {
   return table.empty() ? "" : table.print(output_style()) + "\n";
 }
 
-Markup card_markup(const bench::Report& report) {
+Markup card_markup(const bench::BenchReport& report) {
   auto rows = card_rows(report);
   if (rows.empty()) return {};
   Markup out;
@@ -209,15 +219,17 @@ Markup card_markup(const bench::Report& report) {
   return out + page::folded("How it was measured", page::table({{"remark"}}, remarks));
 }
 
-Markup soak_markup(const bench::Report& report) {
+Markup soak_markup(const bench::BenchReport& report) {
   const auto rows = soak_rows(report);
   if (rows.empty()) return {};
   Markup out = page::table({{"node"}, {"lasted"}, {"ended by"}, {"steps", true}, {"wrong", true}, {"drift", true}, {"hottest", true}, {"throttled", true}, {"memory errors"}}, rows);
   const auto steps = soak_plot(report, {"A step while it lasted", "Processor time of the known-answer step, median of each window."}, {"step", page::Quantity::seconds, false, true},
                                [](const auto& window) { return window.step.value; });
+  const auto gpu_steps = soak_plot(report, {"A step of GPUs while it lasted", "Time of the step that keeps a GPU at work, median of each window."},
+                                   {"step", page::Quantity::seconds, false, true}, [](const auto& window) { return window.gpu_step.value; });
   const auto heat = soak_plot(report, {"Temperature while it lasted", "Of the hottest processor or GPU of each node."},
                               {"temperature", page::Quantity::number, false, false, "C"}, [](const auto& window) { return window.temperature; });
-  for (const auto* plot : {&steps, &heat})
+  for (const auto* plot : {&steps, &gpu_steps, &heat})
     if (!plot->lines.empty()) out += page::figure(*plot);
   if (rows.size() > most_nodes_drawn) out += page::paragraph(text("The plots show ", most_nodes_drawn, " of ", rows.size(), " nodes: those whose steps changed most."));
   return out;

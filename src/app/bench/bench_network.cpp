@@ -20,7 +20,7 @@ constexpr std::size_t most_alone = 6;  // pairs whose whole curve is measured
 /// Nodes of the report and the ranks on them.
 class Nodes {
  public:
-  Nodes(const bench::Report& report, std::vector<std::string> host_of_rank) : hosts_{std::move(host_of_rank)} {
+  Nodes(const bench::BenchReport& report, std::vector<std::string> host_of_rank) : hosts_{std::move(host_of_rank)} {
     for (const auto& node : report.nodes) {
       places_.push_back({node.host, node.partition, node.network_switch});
       std::vector<Rank> ranks;
@@ -112,7 +112,8 @@ std::vector<fabric::CollectiveTest> collective_tests(const Nodes& nodes) {
 void append(std::vector<bench::LinkReport>& to, std::vector<bench::LinkReport> more) { to.insert(to.end(), more.begin(), more.end()); }
 
 /// In rounds, those that are not measured yet.
-void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs, Seconds deadline, bench::Report& report) {
+void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs, Seconds deadline,
+               bench::BenchReport& report) {
   const auto known = measured(nodes, report.links);
   std::vector<bench::NodePair> missing;
   for (const auto& pair : pairs)
@@ -120,7 +121,7 @@ void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<b
   append(report.links, in_rounds(world, nodes, missing, deadline));
 }
 
-void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::Report& report) {
+void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::BenchReport& report) {
   const auto first = bench::first_pairs(nodes.places());
   append(report.links, in_rounds(world, nodes, first, test.deadline));
   add_pairs(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
@@ -135,7 +136,8 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
 }
 
 /// Where sums of nodes are wrong, smaller groups of these are proved until the node is found that makes them so.
-void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector<fabric::CollectiveTest>& tests, Seconds deadline, bench::Report& report) {
+void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector<fabric::CollectiveTest>& tests, Seconds deadline,
+                 bench::BenchReport& report) {
   const auto wrong = [&](std::size_t t) { return !report.collectives[t].refusal.empty() && tests[t].level != "node"; };
   std::vector<Rank> members;
   for (std::size_t t = 0; t < tests.size() && members.empty(); ++t)
@@ -153,7 +155,8 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
 
 }  // namespace
 
-bench::Report test_network(const comm::World& world, const BenchLaunch& launch, const NetworkTest& test, const bench::Report& rank_0s) {
+bench::BenchReport test_network(const comm::World& world, const BenchLaunch& launch, const NetworkTest& test,
+                                const bench::BenchReport& rank_0s) {
   auto report = files::bench_from_json(
       mpi::broadcast_string(world.control(), launch.rank == 0 ? files::bench_to_json(rank_0s) : "", 0, ranks_start_deadline), "rank 0's report");
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;

@@ -21,6 +21,6 @@ struct NetworkTest {
 /// Stages 1 and 2: links between the report's nodes, all in rounds and a few alone, and collectives by level, added to the report, which
 /// counts on rank 0. Collective over
 /// all processes of the start. Throws Error{communication} where one is lost.
-bench::Report test_network(const comm::World&, const BenchLaunch&, const NetworkTest&, const bench::Report& report);
+bench::BenchReport test_network(const comm::World&, const BenchLaunch&, const NetworkTest&, const bench::BenchReport& report);
 
 }  // namespace flotilla::app

@@ -57,7 +57,7 @@ Markup findings(const BenchResult& result) {
 /// "memory_bandwidth" as people say it; other checks have names of their own.
 std::string check_in_words(const std::string& check) {
   const auto& kinds = bench::figure_kinds();
-  return std::ranges::find(kinds, check.substr(0, check.find(':')), &bench::FigureKind::key) == kinds.end() ? check : figure_title(check);
+  return std::ranges::find(kinds, check.substr(0, check.find(':')), &bench::FigureKind::key) == kinds.end() ? check : figure_title(bench::without_device_number(check));
 }
 
 std::string checks_in_words(const bench::NodeVerdict& verdict) {
@@ -79,7 +79,7 @@ Markup overview(const BenchResult& result) {
   return has_values(map) ? out + page::figure(map) : out;
 }
 
-Markup figures_table(const bench::Report& report) {
+Markup figures_table(const bench::BenchReport& report) {
   Markup out;
   for (const auto& type : figure_rows(report)) {
     Rows rows;
@@ -103,7 +103,7 @@ Markup links(const BenchResult& result) {
   return out + page::folded("Links measured alone", page::table({{"link"}, {"transport"}, {"8 B", true}, {"at", true}, {"one way", true}, {"both ways", true}, {"put", true}}, rows));
 }
 
-Markup collectives(const bench::Report& report) {
+Markup collectives(const bench::BenchReport& report) {
   const auto rows = collective_rows(report);
   if (rows.empty()) return {};
   const auto plot = collectives_plot(report);

@@ -24,14 +24,15 @@ void best_first(Samples& figures) {
     });
 }
 
-std::map<std::string, Samples> samples_of(const bench::Report& report) {
+std::map<std::string, Samples> samples_of(const bench::BenchReport& report) {
   std::map<std::string, Samples> types;
   for (const auto& node : report.nodes)
     for (const auto& figure : node.figures) {
       auto& figures = types[node.type];
-      auto at = std::ranges::find(figures, figure.name, &Samples::value_type::first);
-      if (at == figures.end()) at = figures.insert(at, {figure.name, {}});
-      at->second.push_back({figure.value, node.host});
+      const auto name = bench::without_device_number(figure.name);
+      auto at = std::ranges::find(figures, name, &Samples::value_type::first);
+      if (at == figures.end()) at = figures.insert(at, {name, {}});
+      at->second.push_back({figure.value, node.host + figure.name.substr(name.size())});
     }
   for (auto& [type, figures] : types) best_first(figures);
   return types;
@@ -51,7 +52,7 @@ std::string figure_title(const std::string& figure) {
   return text(bench::kind_of(figure).title, colon == figure.npos ? "" : " of " + figure.substr(colon + 1));
 }
 
-std::vector<TypeRows> figure_rows(const bench::Report& report) {
+std::vector<TypeRows> figure_rows(const bench::BenchReport& report) {
   std::vector<TypeRows> types;
   for (const auto& [type, figures] : samples_of(report)) {
     auto& rows = types.emplace_back(TypeRows{type, std::ranges::count(report.nodes, type, &bench::NodeReport::type), {}});
@@ -64,7 +65,7 @@ std::string link_name(const bench::LinkReport& link) { return link.from == link.
 
 std::string transport_name(const bench::LinkReport& link) { return link.transport.empty() ? "ucx" : link.transport; }
 
-std::vector<std::vector<std::string>> link_rows(const bench::Report& report) {
+std::vector<std::vector<std::string>> link_rows(const bench::BenchReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& link : report.links) {
     if (!link.alone) continue;
@@ -79,7 +80,7 @@ std::vector<std::vector<std::string>> link_rows(const bench::Report& report) {
   return rows;
 }
 
-std::vector<std::vector<std::string>> collective_rows(const bench::Report& report) {
+std::vector<std::vector<std::string>> collective_rows(const bench::BenchReport& report) {
   const auto time = [](const bench::CollectivePoint& p) { return text(p.size, " in ", p.time); };
   std::vector<std::vector<std::string>> rows;
   for (const auto& c : report.collectives) {
@@ -91,7 +92,7 @@ std::vector<std::vector<std::string>> collective_rows(const bench::Report& repor
   return rows;
 }
 
-std::string pairs_in_words(const bench::Report& report) {
+std::string pairs_in_words(const bench::BenchReport& report) {
   std::set<std::pair<std::string, std::string>> pairs;
   for (const auto& link : report.links)
     if (link.from != link.to) pairs.insert(std::minmax(link.from, link.to));

@@ -19,7 +19,7 @@ std::vector<std::string> printable_all(std::vector<std::string> cells) {
   return cells;
 }
 
-std::string figures_text(const bench::Report& report) {
+std::string figures_text(const bench::BenchReport& report) {
   std::string out;
   for (const auto& type : figure_rows(report)) {
     out += text(printable(type.type), ", ", type.nodes, type.nodes == 1 ? " node\n" : " nodes\n");
@@ -31,7 +31,7 @@ std::string figures_text(const bench::Report& report) {
 }
 
 /// "n1 - n2, alone" and what it reaches.
-std::string links_text(const bench::Report& report) {
+std::string links_text(const bench::BenchReport& report) {
   TextTable table{{{"link"}, {"transport"}, {"8 B", Align::right}, {"at", Align::right}, {"one way", Align::right}, {"both ways", Align::right}, {"put", Align::right}}};
   for (const auto& row : link_rows(report)) {
     const auto cells = printable_all(row);
@@ -44,7 +44,7 @@ std::string links_text(const bench::Report& report) {
 }
 
 /// All-reduces by level.
-std::string collectives_text(const bench::Report& report) {
+std::string collectives_text(const bench::BenchReport& report) {
   TextTable table{{{"all-reduce"}, {"ranks", Align::right}, {"smallest", Align::right}, {"largest", Align::right}, {"proof"}}};
   for (const auto& row : collective_rows(report)) table.add(printable_all(row));
   return table.empty() ? "" : table.print(output_style()) + "\n";
@@ -63,14 +63,14 @@ std::pair<std::string, std::string> range_text(const bench::Series& series) {
   return {point_text(points.front(), series.unit), points.size() > 1 ? point_text(points.back(), series.unit) : ""};
 }
 
-std::vector<std::string> imported_row(const bench::Report& report, const bench::Series& series) {
+std::vector<std::string> imported_row(const bench::BenchReport& report, const bench::Series& series) {
   const auto [from, to] = range_text(series);
   const auto own = bench::own_point(report, series);
   return {printable(series.program), printable(series.quantity), from, to, own ? point_text(*own, series.unit) : ""};
 }
 
 /// What other programs measured, file by file, with our own figure of the same where there is one.
-std::string imported_text(const bench::Report& report) {
+std::string imported_text(const bench::BenchReport& report) {
   const auto same = [](const auto& a, const auto& b) { return a.source == b.source && a.hosts == b.hosts; };
   std::string out;
   for (auto at = report.imported.begin(); at != report.imported.end();) {
@@ -83,7 +83,7 @@ std::string imported_text(const bench::Report& report) {
 }
 
 /// How many pairs of nodes were measured, of how many.
-std::string pairs_text(const bench::Report& report) {
+std::string pairs_text(const bench::BenchReport& report) {
   const auto words = pairs_in_words(report);
   return words.empty() ? words : words + "\n";
 }

@@ -8,10 +8,10 @@ namespace flotilla::app {
 
 /// A report and what is made of it.
 struct BenchResult {
-  bench::Report report;
+  bench::BenchReport report;
   std::vector<bench::NodeVerdict> verdicts;
   std::string held_against;  ///< "12 earlier reports", "the other nodes of their type", ...
-  std::vector<bench::Report> earlier{};  ///< those reports, oldest first
+  std::vector<bench::BenchReport> earlier{};  ///< those reports, oldest first
   bench::Baselines baselines{};          ///< learned from them
 };
 
@@ -29,9 +29,9 @@ std::string changes_json(const std::vector<bench::Change>&);
 /// Figures and verdicts in Prometheus text format.
 std::string prometheus_text(const BenchResult&);
 /// A Python dictionary: partition, figure, (median, least, most, unit) as ReFrame's `reference` takes it.
-std::string reframe_text(const bench::Report&, const std::string& cluster);
+std::string reframe_text(const bench::BenchReport&, const std::string& cluster);
 /// Slurm's topology.conf for topology/tree: a switch for each group of nodes, and one above them.
 /// Throws Error{usage} where neither the site nor stage 1 tells of switches.
-std::string topology_text(const bench::Report&);
+std::string topology_text(const bench::BenchReport&);
 
 }  // namespace flotilla::app

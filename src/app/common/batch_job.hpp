@@ -13,7 +13,7 @@ struct BatchJob {
   std::string id;               ///< empty outside of a job
   std::string zone;             ///< of this rank's device: --run.zone, else the partition of its component
   std::optional<Seconds> ends;  ///< on the clock of flotilla::now(): --run.time-limit from now, else what Slurm says
-  std::optional<slurm::Allocation> allocation;
+  std::optional<slurm::SlurmAllocation> allocation;
 };
 
 /// Throws Error{bad_input} for variables that cannot be Slurm's.

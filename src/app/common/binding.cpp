@@ -39,7 +39,7 @@ void name_types(plan::Plan& plan, const cluster::Profile& profile, const std::st
   });
 }
 
-Subject invented(plan::Plan plan, cluster::Profile profile, const std::string& source) {
+BoundPlan invented(plan::Plan plan, cluster::Profile profile, const std::string& source) {
   const bool was_bound = is_bound(plan);
   for_replicas(plan, [](plan::Replica& replica) { replica.devices.clear(); });
   name_types(plan, profile, source);
@@ -52,7 +52,7 @@ Subject invented(plan::Plan plan, cluster::Profile profile, const std::string& s
 
 }  // namespace
 
-Subject subject_of(plan::Plan plan, cluster::Profile profile, const std::string& source) {
+BoundPlan subject_of(plan::Plan plan, cluster::Profile profile, const std::string& source) {
   const auto ranks = static_cast<int>(profile.devices.size());
   if (ranks == 0 || (!is_bound(plan) && !can_deal(plan, profile))) return invented(std::move(plan), std::move(profile), source);
   FLOTILLA_REQUIRE(plan::rank_count(plan) <= ranks, ErrorKind::bad_input, source, ": the plan is bound to ", plan::rank_count(plan),

@@ -79,7 +79,7 @@ int dispatch(std::span<const Command> commands, std::span<const std::string> arg
 /// Tables and the commands that refer to them, which documents are made from.
 struct Documented {
   std::vector<std::unique_ptr<BoundTable>> tables;
-  std::vector<options::Command> commands;
+  std::vector<options::DocumentedCommand> commands;
 };
 
 Documented documented(std::span<const Command> commands) {

@@ -25,13 +25,13 @@ options::Choice<bool> document_kinds() {
 
 }  // namespace
 
-options::Choice<compute::Attention> attentions() {
-  using compute::Attention;
+options::Choice<compute::AttentionKernel> attentions() {
+  using compute::AttentionKernel;
   static const std::vector<std::string> names{"auto", "cudnn", "flotilla"};
-  static const std::vector<Attention> values{Attention::automatic, Attention::cudnn, Attention::flotilla};
+  static const std::vector<AttentionKernel> values{AttentionKernel::automatic, AttentionKernel::cudnn, AttentionKernel::flotilla};
   return {names,
           [](const std::string& name) { return values.at(static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())); },
-          [](const Attention& v) { return names.at(static_cast<std::size_t>(std::ranges::find(values, v) - values.begin())); }};
+          [](const AttentionKernel& v) { return names.at(static_cast<std::size_t>(std::ranges::find(values, v) - values.begin())); }};
 }
 
 options::Choice<session::RunConfig::Comm::Reduction> reductions() {
@@ -56,6 +56,9 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
         {.alias = "attention"});
   t.add(named("deterministic"), &b.deterministic, "cuDNN's attention adds gradients in a fixed order, at the price of memory",
         {.alias = "deterministic"});
+  t.add(named("expert-parallel"), &b.expert_parallel,
+        "replicas that share the experts of a block, each as many of them, under a runtime that distributes experts",
+        {.minimum = 0, .maximum = 1 << 20, .unset = "as many as divide experts and replicas", .alias = "expert-parallel"});
   t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h; in one zone: A100-40@us-west1-b=2.20USD/h",
         {.value = "TYPE[@ZONE]=USD/h", .alias = "price"});
   t.add(named("billing"), &b.prices.billing, "billing units of a device (Slurm TRES weights), such as A100-40=16units/h",
@@ -68,8 +71,8 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
         {.value = "FROM:TO=BANDWIDTH[,LATENCY]", .unset = "as measured, else assumed by distance", .alias = "link"});
 }
 
-void add_documents(options::Table& t, bool& separate) {
-  t.add("data.documents", &separate, "separate: tokens attend to their own document of a sequence alone, and positions begin at 0 with each",
+void add_documents(options::Table& t, bool& separate, const std::string& section) {
+  t.add(section + ".documents", &separate, "separate: tokens attend to their own document of a sequence alone, and positions begin at 0 with each",
         document_kinds());
 }
 
@@ -107,8 +110,15 @@ void require_one_price(const cluster::Profile& profile) {
 
 ForecastSettings settings_of(const ForecastBasis& b) {
   ForecastSettings settings{.runtime = program::runtime_named(b.runtime), .sailor_artifact = b.sailor_artifact};
+  if (b.expert_parallel > 0) {
+    FLOTILLA_REQUIRE(settings.runtime.layers && settings.runtime.layers->expert_parallel != 1, ErrorKind::usage, "--expert-parallel ",
+                     b.expert_parallel, ": the runtime ", b.runtime,
+                     " holds all experts on every replica; write --runtime megatron-core, or leave it out");
+    settings.runtime.layers->expert_parallel = b.expert_parallel;
+  }
   settings.runtime.library_all_reduce = !settings.runtime.layers && b.reduction == session::RunConfig::Comm::Reduction::nccl;
   settings.runtime.separate_documents = b.separate_documents;
+  settings.runtime.sources = b.sources;
   settings.device.attention = b.attention;
   settings.device.deterministic = b.deterministic;
   return settings;

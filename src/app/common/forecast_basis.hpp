@@ -16,9 +16,11 @@ struct ForecastBasis {
   std::string runtime = "flotilla";
   bool sailor_artifact = false;  ///< --cost-model
   bool separate_documents = false;  ///< as data.documents of a job
+  int sources = 0;                  ///< of a mixture, as program::Runtime's
   session::RunConfig::Comm::Reduction reduction = session::RunConfig::Comm::Reduction::ordered;
-  compute::Attention attention = compute::Attention::automatic;  ///< as device.attention of a job
+  compute::AttentionKernel attention = compute::AttentionKernel::automatic;  ///< as device.attention of a job
   bool deterministic = true;                                     ///< as training.deterministic
+  int expert_parallel = 0;  ///< program::LayerRuntime's; 0: as the runtime does it
   Prices prices;
   LinkWords links;
 };
@@ -27,13 +29,13 @@ struct ForecastBasis {
 options::Choice<session::RunConfig::Comm::Reduction> reductions();
 
 /// Of --device.attention (train), --attention (plan, simulate).
-options::Choice<compute::Attention> attentions();
+options::Choice<compute::AttentionKernel> attentions();
 
-/// --profiles, --runtime, --cost-model, --reduction, --attention, --deterministic, --price, --billing, --egress and --link, in the table's
-/// section of that name.
+/// --profiles, --runtime, --cost-model, --reduction, --attention, --deterministic, --expert-parallel, --price, --billing, --egress and
+/// --link, in the table's section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
-/// --data.documents (train, plan, simulate), in the section that the table has begun.
-void add_documents(options::Table&, bool& separate);
+/// --data.documents (train, plan, simulate), --evaluate.documents, in the section that the table has begun.
+void add_documents(options::Table&, bool& separate, const std::string& section = "data");
 /// Once the table is read: who said the prices and links. Throws Error where the cost model knows no such.
 void note_origins(const options::Table&, const std::string& section, ForecastBasis&);
 

@@ -16,7 +16,7 @@ namespace flotilla::app {
 namespace {
 
 /// What our runtime hands to the matrix library on CPUs and measured GPUs: as the trainer asks for it, the largest of all ranks.
-void ask_for_scratch(const Subject& subject, const compute::Device& how, program::Runtime& runtime) {
+void ask_for_scratch(const BoundPlan& subject, const compute::ComputeDevice& how, program::Runtime& runtime) {
   const auto& plan = subject.plan;
   for (const auto& device : subject.profile.devices) runtime.threads = std::max(runtime.threads, device.threads);
   std::set<std::tuple<bool, int, int>> asked;  // tensor degree and microbatch: the library takes a while to answer
@@ -27,8 +27,8 @@ void ask_for_scratch(const Subject& subject, const compute::Device& how, program
       if (type == nullptr) continue;
       const bool on_gpu = type->kind == cluster::DeviceKind::gpu;
       if ((on_gpu && !type->to_host.known()) || !asked.emplace(on_gpu, replica.tensor_parallel, sequences).second) continue;
-      compute::Device device = how;
-      device.kind = on_gpu ? compute::DeviceKind::gpu : compute::DeviceKind::cpu;
+      compute::ComputeDevice device = how;
+      device.kind = on_gpu ? cluster::DeviceKind::gpu : cluster::DeviceKind::cpu;
       for (int t = 0; t < replica.tensor_parallel; ++t) {
         const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
         const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares, device,
@@ -89,7 +89,7 @@ std::unique_ptr<simulate::Forecaster> forecaster_for_pools(const cluster::Profil
   return std::make_unique<simulate::ProgramForecaster>(profile, settings.runtime, Bytes{});
 }
 
-Forecasting::Forecasting(Subject subject, const ForecastSettings& settings) : subject_{std::move(subject)} {
+Forecasting::Forecasting(BoundPlan subject, const ForecastSettings& settings) : subject_{std::move(subject)} {
   if (settings.sailor_artifact) {
     forecaster_ = std::make_unique<sailor::SailorArtifact>(subject_.profile);
     return;
@@ -111,7 +111,7 @@ simulate::Report report_on(const Forecasting& forecasting, const simulate::Forec
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::ChangedPlan> {
     try {
       const bool keep = !invented && has_devices(changed);
-      const Forecasting other{keep ? Subject{changed, subject.profile, ""} : subject_of(unbound(changed), profile, "the changed plan"),
+      const Forecasting other{keep ? BoundPlan{changed, subject.profile, ""} : subject_of(unbound(changed), profile, "the changed plan"),
                               settings};
       const auto result = other.forecast();
       const auto tightest = simulate::tightest(result, limits_of(other.subject().profile));

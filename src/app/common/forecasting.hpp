@@ -19,7 +19,7 @@ int most_on_a_host(const std::vector<cluster::Device>&);
 /// Whose forecast it is.
 struct ForecastSettings {
   program::Runtime runtime;
-  compute::Device device{};      ///< how GPUs compute: what of their libraries is counted
+  compute::ComputeDevice device{};  ///< how GPUs compute: what of their libraries is counted
   bool sailor_artifact = false;  ///< the Sailor artifact's own formulas in place of the program simulator
 };
 
@@ -36,15 +36,15 @@ std::unique_ptr<simulate::Forecaster> forecaster_for_pools(const cluster::Profil
 /// What is forecast and how.
 class Forecasting {
  public:
-  Forecasting(Subject, const ForecastSettings&);
+  Forecasting(BoundPlan, const ForecastSettings&);
   Forecasting(const Forecasting&) = delete;
   Forecasting& operator=(const Forecasting&) = delete;
 
-  const Subject& subject() const { return subject_; }
+  const BoundPlan& subject() const { return subject_; }
   simulate::Forecast forecast(bool timeline = false) const { return forecaster_->forecast(subject_.plan, timeline); }
 
  private:
-  Subject subject_;
+  BoundPlan subject_;
   std::unique_ptr<simulate::Forecaster> forecaster_;
 };
 

@@ -304,7 +304,9 @@ model::Config resolve(const Job& job) {
   }
   if (m.dropout) config.dropout = *m.dropout;
   if (m.attention_dropout) config.attention_dropout = *m.attention_dropout;
-  model::check(config, m.config.empty() ? "model.name = " + m.name : m.config);
+  const std::string where = m.config.empty() ? "model.name = " + m.name : m.config;
+  model::check(config, where);
+  model::require_executable(config, where);
   return config;
 }
 

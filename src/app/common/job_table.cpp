@@ -33,9 +33,9 @@ Choice<std::optional<bool>> perhaps() {
           [](const Value& v) { return v ? std::string{*v ? "true" : "false"} : "auto"; }};
 }
 
-Choice<std::optional<compute::DeviceKind>> device_kinds() {
-  using Value = std::optional<compute::DeviceKind>;
-  using compute::DeviceKind;
+Choice<std::optional<cluster::DeviceKind>> device_kinds() {
+  using Value = std::optional<cluster::DeviceKind>;
+  using cluster::DeviceKind;
   return {{"auto", "cpu", "gpu"},
           [](const std::string& name) { return name == "auto" ? Value{} : Value{name == "gpu" ? DeviceKind::gpu : DeviceKind::cpu}; },
           [](const Value& kind) { return kind ? std::string{*kind == DeviceKind::gpu ? "gpu" : "cpu"} : "auto"; }};
@@ -76,10 +76,12 @@ Choice<log::Level> levels() {
           [](const log::Level& level) { return names.at(static_cast<std::size_t>(level)); }};
 }
 
-/// Names that follow each other and differ in their last part alone stand together, as a shell would take them: opt-{125m,350m}.
+/// Those that train. Names that follow each other and differ in their last part alone stand together, as a shell would take them:
+/// opt-{125m,350m}.
 std::string known_models() {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // what the names begin with, and how they end
   for (const auto& name : model::built_in_names()) {
+    if (model::forecast_only(model::built_in(name))) continue;
     const auto cut = name.rfind('-') + 1;  // 0 where there is none
     if (cut == 0 || groups.empty() || groups.back().first != name.substr(0, cut)) groups.push_back({name.substr(0, cut), {}});
     groups.back().second.push_back(name.substr(cut));
@@ -243,7 +245,7 @@ void add_constraints(Table& t, Job::Plan& p) {
         {.minimum = 0, .unset = "choose", .example = "0,4,8"});
 }
 
-void add_device_choice(Table& t, std::optional<compute::DeviceKind>& kind, bool& tf32) {
+void add_device_choice(Table& t, std::optional<cluster::DeviceKind>& kind, bool& tf32) {
   t.section("device", "Devices");
   t.add("device.kind", &kind, "what ranks compute on; auto: each on a GPU while there are GPUs, the others on CPUs", device_kinds(),
         {.alias = "device"});

@@ -9,7 +9,7 @@ options::Choice<Precision> precisions();
 void add_constraints(options::Table&, Job::Plan&);
 
 /// Opens the section of devices, with what chooses among those that are there.
-void add_device_choice(options::Table&, std::optional<compute::DeviceKind>& kind, bool& tf32);
+void add_device_choice(options::Table&, std::optional<cluster::DeviceKind>& kind, bool& tf32);
 
 /// The options of commands that print something: -o, --format, --log-level.
 void add_output(options::Table&, Job::Output&);

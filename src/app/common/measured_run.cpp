@@ -8,7 +8,7 @@
 #include "flotilla/files/trace.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
-#include "flotilla/monitor/comparison.hpp"
+#include "flotilla/monitor/forecast_comparison.hpp"
 
 namespace flotilla::app {
 namespace {

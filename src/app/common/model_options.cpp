@@ -20,7 +20,7 @@ void add_model(options::Table& t, ModelOptions& o) {
   add_device_choice(t, o.device, o.tf32);
 }
 
-inference::LoadOptions load_options(const comm::World& world, const ModelOptions& o) {
+inference::ModelLoadOptions load_options(const comm::World& world, const ModelOptions& o) {
   auto load = o.load;
   load.device = session::choose_device(world, o.device, {.tf32 = o.tf32}, load.deadline);
   return load;

@@ -25,18 +25,18 @@ std::string share_in_words(const AlikeReplicas& group, const plan::Plan& plan) {
   return text(percent(static_cast<double>(group.sequences) / plan.global_batch), " of the batch");
 }
 
-page::Box box_of(const AlikeReplicas& group, const plan::Plan& plan, page::Colour colour) {
-  page::Box box;
+page::DrawnBox box_of(const AlikeReplicas& group, const plan::Plan& plan, page::Colour colour) {
+  page::DrawnBox box;
   box.share = group.sequences;
   box.colour = colour;
   box.lines = {count_in_words(group), text("micro-batches ", microbatches_in_words(group)), share_in_words(group, plan)};
   return box;
 }
 
-/// "layers 0-12 +embedding", and what is recomputed.
-std::string note_of(const plan::Stage& stage, const plan::Plan& plan) {
-  const std::string recompute = stage.recompute == plan::Recompute::none ? "" : ", recompute " + plan::to_string(stage.recompute);
-  return "layers " + layers_in_words(stage, plan.model) + recompute;
+/// "stage 0, recompute selective".
+std::string label_of(const plan::Stage& stage, std::size_t index) {
+  const auto label = stages_named(index, index);
+  return stage.recompute == plan::Recompute::none ? label : text(label, ", recompute ", plan::to_string(stage.recompute));
 }
 
 /// The last of the stages from `first` on that differ from it in nothing but which layers they have.
@@ -135,7 +135,7 @@ page::BoxDrawing drawing_of(const plan::Plan& plan) {
   const auto colours = colours_of_types(plan);
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto& stage = plan.stages[s];
-    page::BoxRow row{stages_named(s, s), note_of(stage, plan), {}};
+    page::BoxRow row{label_of(stage, s), "layers " + layers_in_words(stage, plan.model), {}};
     for (const auto& group : groups_of(plan, stage)) row.boxes.push_back(box_of(group, plan, colours.at(group.replica.device_type)));
     drawing.rows.push_back(std::move(row));
   }

@@ -20,14 +20,16 @@ std::string ranks_in_words(const std::vector<Rank>& ranks) {
   return words;
 }
 
-std::int64_t parameters(const model::Config& config) {
-  std::int64_t sum = 0;
-  for (const auto& tensor : model::tensors(config)) sum += tensor.elements();
-  return sum;
-}
-
 std::string shared_keys(const model::Config& model) {
   return model.shares_keys() ? text(" on ", model.groups(), " of keys and values") : std::string{};
+}
+
+std::string parameters(const model::Config& model) {
+  std::string words = text(model::parameter_count(model), " parameters");
+  if (model.experts.on())
+    words += text(", ", model::active_parameter_count(model), " of them active (", model.experts.per_token, " of ", model.experts.count,
+                  " experts)");
+  return words;
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ std::string shared_keys(const model::Config& model) {
 std::string plan_text(const plan::Plan& plan, const Style& style) {
   std::string out =
       key_values_within({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ", plan.model.heads,
-                                 " heads", shared_keys(plan.model), ", ", parameters(plan.model), " parameters")},
+                                 " heads", shared_keys(plan.model), ", ", parameters(plan.model))},
                   {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
                   {"precision", to_string(plan.precision)},
                   {"schedule", schedule_in_words(plan)},

@@ -24,8 +24,8 @@ struct Quantity {
   const char* option;
   const char* value;
 };
-constexpr Quantity price{"price", cluster::usd_per_hour, "price", "2.50USD/h"};
-constexpr Quantity weight{"billing weight", cluster::billing_weight, "billing", "16units/h"};
+constexpr Quantity hourly_price{"price", cluster::usd_per_hour, "price", "2.50USD/h"};
+constexpr Quantity billing_weight{"billing weight", cluster::billing_weight, "billing", "16units/h"};
 
 std::set<std::string> types_without(Figure figure, const search::Pool& pool, const cluster::Profile& profile) {
   std::set<std::string> without;
@@ -63,11 +63,11 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
                      " above 0 is known of ", joined({without.begin(), without.end()}), "; write for example --", quantity.option, " ", *without.begin(), "=",
                      quantity.value);
   };
-  if (objective.goal == search::Goal::cost) require("objective.minimise", price);
-  if (objective.goal == search::Goal::billing) require("objective.minimise", weight);
-  if (objective.limits.usd_per_iteration) require("limit.iteration-cost", price);
-  if (objective.limits.usd_per_hour) require("limit.hourly-cost", price);
-  if (o.pareto) require("search.pareto", price);
+  if (objective.goal == search::Goal::cost) require("objective.minimise", hourly_price);
+  if (objective.goal == search::Goal::billing) require("objective.minimise", billing_weight);
+  if (objective.limits.usd_per_iteration) require("limit.iteration-cost", hourly_price);
+  if (objective.limits.usd_per_hour) require("limit.hourly-cost", hourly_price);
+  if (o.pareto) require("search.pareto", hourly_price);
 }
 
 std::int64_t iterations_of(const PlanningOptions& o, const search::PlanRequest& request) {

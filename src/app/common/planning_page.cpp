@@ -64,7 +64,8 @@ page::ScatterPlot alternatives_plot(const files::Planning& planning) {
                                                                                               "faster and cheaper than another."
                                                                                             : "--pareto adds the plans between the fastest and the cheapest.")};
   plot.x = {.label = "iteration", .quantity = page::Quantity::seconds};
-  plot.y = cost.in_dollars ? page::Axis{.label = "cost of an iteration", .unit = "$"} : page::Axis{.label = "devices", .from_zero = true};
+  plot.y = cost.in_dollars ? page::PlotAxis{.label = "cost of an iteration", .unit = "$"}
+                           : page::PlotAxis{.label = "devices", .from_zero = true};
   plot.groups = {"this plan", "next best"};
   if (planning.pareto) plot.groups.emplace_back("time against cost");
   const auto next = planning.answer.alternatives.size();

@@ -48,6 +48,8 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
   search::PlanRequest request;
   request.model = model_of(o, library);
   model::check(request.model, request.model.name);
+  if (o.basis.sailor_artifact && request.model.experts.on())
+    refuse(o.setting("plan.cost-model"), "sailor-artifact", "its formulas know no experts; leave this option out");
   request.length = length_of(o, request.model);
   request.global_batch = o.global_batch;
   request.precision = o.precision;

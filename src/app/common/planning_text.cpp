@@ -142,7 +142,7 @@ Lines question(const files::Planning& planning, const plan::Plan* plan) {
   if (!planning.assumed_links.empty()) lines.emplace_back("links", links_in_words(planning.assumed_links));
   if (plan == nullptr) return lines;
   lines.emplace_back("model", text(plan->model.name, ", ", plan->global_batch, plan->global_batch == 1 ? " sequence of " : " sequences of ",
-                                   plan->length, " tokens, ", to_string(plan->precision)));
+                                   plan->length, " tokens, ", to_string(plan->precision), experts_in_words(plan->model)));
   lines.emplace_back("plan", plan_in_words(*plan));
   return lines;
 }

@@ -6,6 +6,7 @@
 #include "app/common/report_text.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/batch_partition.hpp"
 
 namespace flotilla::app {
@@ -44,6 +45,13 @@ std::string layers_in_words(const plan::Stage& stage, const model::Config& model
 
 bool recomputes(const plan::Plan& plan) {
   return std::ranges::any_of(plan.stages, [](const auto& stage) { return stage.recompute != plan::Recompute::none; });
+}
+
+std::string experts_in_words(const model::Config& model) {
+  if (!model.experts.on()) return {};
+  const auto billions = [](std::int64_t parameters) { return formatted("%.3g billion", static_cast<double>(parameters) / 1e9); };
+  return text(", ", model.experts.per_token, " of ", model.experts.count, " experts a token, ", billions(model::parameter_count(model)),
+              " parameters, ", billions(model::active_parameter_count(model)), " active");
 }
 
 std::string stage_table(const plan::Plan& plan, const Style& style) {

@@ -28,6 +28,9 @@ bool recomputes(const plan::Plan&);
 /// "0-12 +embedding": layers of a stage.
 std::string layers_in_words(const plan::Stage&, const model::Config&);
 
+/// ", 2 of 8 experts a token, 46.7 billion parameters, 12.9 billion active"; nothing of a model without experts.
+std::string experts_in_words(const model::Config&);
+
 /// "1f1b", "interleaved (2 stages a device: 0 and 4, ...), sequence parallel".
 std::string schedule_in_words(const plan::Plan&);
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "app/common/terminal.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
@@ -99,14 +100,14 @@ std::vector<std::string> broken_to(const std::string& text, std::size_t width) {
 }  // namespace
 
 Style output_style() {
-  if (::isatty(STDOUT_FILENO) == 0) return {};
+  if (!output_is_terminal()) return {};
   const char* refused = std::getenv("NO_COLOR");
   return {refused == nullptr || *refused == '\0', utf8_locale()};
 }
 
 int output_width() {
   winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return table_width;
+  if (!output_is_terminal() || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return table_width;
   return std::clamp<int>(size.ws_col, table_width, 100);
 }
 

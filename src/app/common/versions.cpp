@@ -3,7 +3,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/compression/input_stream.hpp"
 #include "flotilla/compute/backend.hpp"
-#include "flotilla/compute/device_rates.hpp"
+#include "flotilla/compute/gpu_rates.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/mpi/session.hpp"

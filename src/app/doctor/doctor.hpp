@@ -87,7 +87,7 @@ Finding judge_versions(const std::vector<RankFacts>&);
 Finding judge_clocks(const std::vector<RankFacts>&);
 Finding judge_directory(const std::vector<RankFacts>&, const std::string& run_directory);
 /// Whether every component of a heterogeneous job has ranks in the world.
-Finding judge_components(const std::optional<slurm::Allocation>&, const std::vector<RankFacts>&, const Variables&);
+Finding judge_components(const std::optional<slurm::SlurmAllocation>&, const std::vector<RankFacts>&, const Variables&);
 /// Of what `srun --mpi=list` said on standard output and error, and of MpiDefault ("" where unknown).
 Finding judge_pmix(const std::string& list, const std::string& standard);
 /// Of what `ompi_info --parsable` said.

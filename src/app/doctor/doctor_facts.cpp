@@ -12,7 +12,7 @@
 #include "app/common/versions.hpp"
 #include "app/doctor/doctor.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/compute/device_rates.hpp"
+#include "flotilla/compute/gpu_rates.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/text_file.hpp"

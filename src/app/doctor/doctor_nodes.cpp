@@ -93,7 +93,7 @@ Finding judge_governor(const Nodes& nodes) {
   const auto saving = nodes_where(nodes, [](const Node& n) { return n["governor"] == "powersave" || n["governor"] == "conservative"; });
   if (!saving.empty())
     return {"governor", Verdict::warning, text("processors of ", names_of(saving), " are governed to save power"),
-            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "cpupower frequency-set -g performance, by the administrator"};
+            text(saving.front().host(), ": /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: ", saving.front()["governor"]), "cpupower frequency-set -g performance, by the administrator"};
   if (is_none(nodes, "governor")) return {"governor", Verdict::skipped, "the kernel shows no governor: a virtual machine, or a container", "", ""};
   return {"governor", Verdict::good, nodes.front()["governor"], "", ""};
 }

@@ -102,7 +102,7 @@ Finding judge_directory(const std::vector<RankFacts>& ranks, const std::string& 
   return {"run directory", Verdict::good, text(directory, " can be written"), "", ""};
 }
 
-Finding judge_components(const std::optional<slurm::Allocation>& allocation, const std::vector<RankFacts>& ranks,
+Finding judge_components(const std::optional<slurm::SlurmAllocation>& allocation, const std::vector<RankFacts>& ranks,
                          const Variables& variable) {
   if (!allocation || !allocation->heterogeneous()) return {"components", Verdict::skipped, "no heterogeneous job here", "", ""};
   const auto last = allocation->components.size() - 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/common/forecast_basis.hpp"
 #include "app/common/job_table.hpp"
 #include "app/common/live_line.hpp"
 #include "app/common/on_all_ranks.hpp"
@@ -84,6 +85,21 @@ int pass_length(const Evaluation& work) {
   return work.subject.plan ? work.subject.plan->length : std::min(positions, longest_unasked);
 }
 
+void check_documents(const Evaluation& work) {
+  const auto& o = work.options;
+  FLOTILLA_REQUIRE(o.document_end < 0 || o.separate_documents, ErrorKind::usage,
+                   "--evaluate.document-end has no effect unless --evaluate.documents is separate; say that too, or remove this");
+  FLOTILLA_REQUIRE(o.document_end < work.subject.model.vocabulary, ErrorKind::usage, "--evaluate.document-end is ", o.document_end,
+                   "; the model's vocabulary has ", work.subject.model.vocabulary);
+  FLOTILLA_REQUIRE(!o.separate_documents || o.requests.empty(), ErrorKind::usage,
+                   "--evaluate.documents is of files; a context and its continuation are one document");
+  if (!o.separate_documents || o.document_end >= 0) return;
+  for (const auto& text : work.texts)
+    FLOTILLA_REQUIRE(text.has_documents(), ErrorKind::bad_input, text.name(),
+                     ": does not say where documents end; name the token at their end: --evaluate.document-end ID, or give a Megatron .bin "
+                     "and .idx");
+}
+
 std::int64_t sequences_of(const Evaluation& work) {
   return work.continuations.empty() ? inference::sequences_of(work.texts, work.length) : std::ssize(work.continuations);
 }
@@ -105,13 +121,15 @@ Evaluation read_evaluation(std::span<const std::string> arguments) {
   work.codec.emplace(tokenizer_of(o.model, work.subject), vocabulary);
   for (const auto& file : o.data) work.texts.push_back(inference::Text::open(file, o.format, *work.codec));
   if (!o.requests.empty()) work.continuations = inference::read_continuations(o.requests, *work.codec, vocabulary);
+  check_documents(work);
   work.length = pass_length(work);
   return work;
 }
 
 std::string result_of(Evaluation& work, inference::LoadedModel& model, const inference::TellProgress& progress) {
   if (!work.continuations.empty()) return as_lines(inference::evaluate(model, work.continuations, progress));
-  const auto scores = inference::evaluate(model, work.texts, *work.codec, progress);
+  const int end = work.options.document_end;
+  const auto scores = inference::evaluate(model, work.texts, *work.codec, progress, end < 0 ? std::nullopt : std::optional{end});
   return work.options.output.json ? as_json(scores, work.subject, work.length) : as_text(scores);
 }
 
@@ -123,7 +141,7 @@ int evaluate_together(const comm::World& world, std::span<const std::string> arg
   {
     LiveLine line;
     if (speaks) line.show("evaluate: loading " + work.subject.name);
-    inference::LoadedModel model{world, work.subject, {{work.length}, 0, sequences_of(work)}, load_options(world, work.options.model)};
+    inference::LoadedModel model{world, work.subject, {{work.length}, 0, sequences_of(work), work.options.separate_documents}, load_options(world, work.options.model)};
     inference::TellProgress progress;
     if (speaks) progress = [&](std::int64_t done, std::int64_t all) { line.show(text("evaluate: ", done, " of ", all, " sequences")); };
     result = result_of(work, model, progress);
@@ -146,6 +164,9 @@ options::Table evaluate_table(EvaluateOptions& o) {
   t.add("evaluate.format", &o.format, "format of these files", data_formats());
   t.add("evaluate.requests", &o.requests, "JSON lines of contexts and continuations whose log-likelihoods are wanted",
         {.value = "FILE", .unset = "none", .alias = "requests"});
+  add_documents(t, o.separate_documents, "evaluate");
+  t.add("evaluate.document-end", &o.document_end, "number of the token behind which a document ends, in addition to what a Megatron .idx says",
+        {.minimum = -1, .maximum = 1 << 24, .unset = "none", .example = "50256"});
   t.add("evaluate.length", &o.length, "tokens in a sequence",
         {.minimum = 0, .maximum = 1 << 24, .unset = "the run's; else the model's positions, at most 2048", .example = "512", .alias = "length"});
   add_model(t, o.model);

@@ -17,6 +17,8 @@ struct EvaluateOptions {
   std::vector<std::string> data;
   data::Format format = data::Format::automatic;
   std::string requests;
+  bool separate_documents = false;
+  int document_end = -1;  ///< token behind which a document ends, beside what files say; -1: none
   int length = 0;  ///< tokens; 0: the run's, or the model's positions, at most 2048
 };
 options::Table evaluate_table(EvaluateOptions&);

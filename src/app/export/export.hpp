@@ -15,7 +15,7 @@ struct ExportOptions {
   std::string profiles;  ///< that says how many devices of a type a node has; empty: none
   files::SailorSpelling spelling = files::SailorSpelling::pipeline_list;
   std::string zone = files::SailorExport{}.zone;
-  weights::ExportOptions weights;
+  weights::WeightExportOptions weights;
 };
 options::Table export_table(ExportOptions&);
 BoundTable export_options();

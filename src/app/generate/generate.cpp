@@ -1,12 +1,11 @@
 #include "app/generate/generate.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "app/common/job_table.hpp"
 #include "app/common/live_line.hpp"
 #include "app/common/on_all_ranks.hpp"
+#include "app/common/terminal.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
@@ -80,7 +79,7 @@ Generation read_generation(std::span<const std::string> arguments) {
 /// Writes a text as its tokens come: whole characters, and on a terminal none that control it.
 class Stream {
  public:
-  Stream(const inference::Codec& codec, bool shows) : codec_{codec}, shows_{shows}, terminal_{isatty(STDOUT_FILENO) != 0} {}
+  Stream(const inference::Codec& codec, bool shows) : codec_{codec}, shows_{shows}, terminal_{output_is_terminal()} {}
 
   void begin(const std::string& prompt) { write(prompt); }
   void take(std::int32_t token) {

@@ -91,10 +91,11 @@ std::filesystem::path absolute_name(const std::string& path) { return std::files
 Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
   const auto folder = absolute_name(path);
   const auto config = files::read_hugging_face_config(folder / "config.json");
+  model::require_executable(config, (folder / "config.json").string());
   const weights::Pretrained pretrained{folder, config};
   return {job_section(folder, o),
           text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ", pretrained.precisions(), ", ",
-               pretrained.files(), " files")};
+               pretrained.files(), pretrained.files() == 1 ? " file" : " files")};
 }
 
 Imported an_llmc_model(const std::string& path, const ImportOptions& o) {
@@ -113,7 +114,7 @@ bool are_of_the_same(const bench::Series& a, const bench::Series& b) {
 /// A report with these series, in place of those that it had of the same.
 template <std::vector<bench::Series> (*read)(const std::filesystem::path&)>
 Imported measurements(const std::string& path, const ImportOptions& o) {
-  auto report = o.report.empty() ? bench::Report{} : files::read_bench(o.report);
+  auto report = o.report.empty() ? bench::BenchReport{} : files::read_bench(o.report);
   auto all = read(path);
   for (auto& series : all) {
     if (!o.hosts.empty()) series.hosts = slurm::expand_host_list(o.hosts, "--hosts");

@@ -9,8 +9,10 @@
 #include "app/common/planning_text.hpp"
 #include "app/common/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
+#include "flotilla/files/corrections_file.hpp"
 #include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/json.hpp"
@@ -77,6 +79,14 @@ bool is_hdf5(const fs::path& path) {
   return head == signature;
 }
 
+std::string corrections_text(const std::vector<cluster::Correction>& corrections) {
+  std::string lines;
+  for (const auto& c : corrections)
+    lines += text("corrected: ", cluster::name_of(c), ", ", c.was, " to ", c.now, formatted(" (%.2f times; ", c.factor()),
+                  c.inferred ? "inferred from the type's others" : text("median of ", c.iterations, " iterations"), ", ", c.run, " step ", c.step, ")\n");
+  return printable_lines(lines);
+}
+
 FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
   const auto document = files::Json::read(path);
   const std::string format = document.is_object() && document.has("format") ? document.get_string("format") : "";
@@ -88,9 +98,10 @@ FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
   if (format == "flotilla-profile") {
     const auto library = files::library_from_json(document);
     const auto fabric_links = files::fabric_links_of(document);
-    if (o.output.json) return {files::library_to_json(library, fabric_links)};
+    const auto corrections = files::corrections_of(document);
+    if (o.output.json) return {files::library_to_json(library, fabric_links, corrections)};
     const auto fabric = fabric_text(fabric_links, style);
-    return {text(library_text(library, style), fabric.empty() ? "" : "\n", fabric)};
+    return {text(library_text(library, style), fabric.empty() ? "" : "\n", fabric, corrections.empty() ? "" : "\n", corrections_text(corrections))};
   }
   if (format == "flotilla-forecast") {
     const auto report = files::forecast_from_json(document);

@@ -69,8 +69,8 @@ std::vector<TensorRow> rows_of(const Description& d) {
 }
 
 /// The rows of each kind, in the order of the kinds.
-std::map<checkpoint::Kind, std::vector<TensorRow>> rows_by_kind(const Description& d) {
-  std::map<checkpoint::Kind, std::vector<TensorRow>> kinds;
+std::map<checkpoint::StateKind, std::vector<TensorRow>> rows_by_kind(const Description& d) {
+  std::map<checkpoint::StateKind, std::vector<TensorRow>> kinds;
   for (auto& row : rows_of(d)) kinds[row.first->kind].push_back(std::move(row));
   return kinds;
 }

@@ -67,7 +67,9 @@ int report_run(std::span<const std::string> arguments) {
   report.phases = journal::phases_in(metrics);
   report.evaluations = journal::effective_evaluations(metrics);
   report.undrained = journal::undrained(metrics);
-  for (const auto& step : journal::effective_steps(metrics)) report.losses.push_back(step.loss);
+  const auto steps = journal::effective_steps(metrics);
+  for (const auto& step : steps) report.losses.push_back(step.loss);
+  report.sources = journal::sources_in(steps);
   const Prices prices{o.price, o.billing, {}, table.describe("report.price"), table.describe("report.billing"), {}};
   const auto known = prices_of_run(operands.front(), report.incarnations, prices);
   for (const auto& incarnation : report.incarnations) report.costs.push_back(cost_of(incarnation, known));

@@ -47,6 +47,7 @@ struct RunReport {
   std::vector<double> losses{};  ///< of the iterations that count, in their order
   std::vector<journal::PhaseHistory> phases{};
   std::vector<journal::EvaluationRecord> evaluations{};  ///< by step
+  std::vector<journal::SourceHistory> sources{};         ///< of a mixture, in training
   std::optional<journal::CheckpointRecord> undrained{};  ///< the newest checkpoint, where it is on nodes' storage only
 };
 /// For people, within `width` columns.

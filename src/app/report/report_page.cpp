@@ -12,7 +12,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/journal/console.hpp"
-#include "flotilla/monitor/comparison.hpp"
+#include "flotilla/monitor/forecast_comparison.hpp"
 #include "flotilla/page/document.hpp"
 #include "flotilla/page/plots.hpp"
 
@@ -29,7 +29,7 @@ constexpr std::size_t most_rows_of_incarnations = 14;
 using Steps = std::vector<StepRecord>;
 using Figure = double StepRecord::*;
 
-page::Axis iterations() { return {.label = "iteration"}; }
+page::PlotAxis iterations() { return {.label = "iteration"}; }
 
 std::vector<page::Point> points_of(const Steps& steps, Figure figure) {
   std::vector<page::Point> points;
@@ -71,8 +71,8 @@ Colour colour_of_end(const IncarnationHistory& h) {
 }
 
 /// Where a start followed an end, and where the plan changed on the way.
-std::vector<page::Event> events_of(const RunReport& report) {
-  std::vector<page::Event> events;
+std::vector<page::PlotEvent> events_of(const RunReport& report) {
+  std::vector<page::PlotEvent> events;
   for (std::size_t i = 0; i < report.incarnations.size(); ++i) {
     const auto& h = report.incarnations[i];
     if (i > 0) {
@@ -123,9 +123,9 @@ std::vector<page::Point> validation_points(const RunReport& report) {
 }
 
 /// Of a mixture; without lines for other runs.
-page::LinePlot source_plot(const RunReport& report) {
+page::LinePlot validation_by_source(const RunReport& report) {
   page::LinePlot plot;
-  plot.caption = {"Loss by source", "On the held-out data of each source of the mixture. Their mean by weights is the validation loss."};
+  plot.caption = {"Validation loss by source", "On the held-out data of each source of the mixture. Their mean by weights is the validation loss."};
   plot.x = iterations();
   plot.y = {.label = "loss", .logarithmic = true};
   for (const auto& evaluation : report.evaluations)
@@ -135,6 +135,23 @@ page::LinePlot source_plot(const RunReport& report) {
         line = plot.lines.insert(line, {source, {}, page::colour_of(plot.lines.size()), page::Line::Look::marked});
       line->points.push_back({static_cast<double>(evaluation.step), loss});
     }
+  plot.events = events_of(report);
+  return plot;
+}
+
+/// Likewise, of what the iterations trained on.
+page::LinePlot training_by_source(const RunReport& report, const Steps& steps) {
+  page::LinePlot plot;
+  plot.caption = {"Training loss by source", "Of the tokens of each source of the mixture, and its mean over 1 % of the run."};
+  plot.x = iterations();
+  plot.y = {.label = "loss", .logarithmic = true};
+  for (const auto& source : report.sources) {
+    std::vector<page::Point> points;
+    for (const auto& step : steps)
+      for (const auto& one : step.sources)
+        if (one.source == source.source) points.push_back({static_cast<double>(step.step), one.loss});
+    add_measured(plot, source.source, points, page::colour_of(static_cast<std::size_t>(&source - report.sources.data())));
+  }
   plot.events = events_of(report);
   return plot;
 }
@@ -153,7 +170,8 @@ page::LinePlot loss_plot(const RunReport& report, const journal::Metrics& metric
   return plot;
 }
 
-page::LinePlot plain_plot(const RunReport& report, const Steps& steps, page::Caption caption, page::Axis y, Figure figure, const std::string& name) {
+page::LinePlot plain_plot(const RunReport& report, const Steps& steps, page::Caption caption, page::PlotAxis y, Figure figure,
+                          const std::string& name) {
   page::LinePlot plot;
   plot.caption = std::move(caption);
   plot.x = iterations();
@@ -293,6 +311,22 @@ Markup forecasts_table(const journal::Metrics& metrics) {
                       : page::table({{"incarnation", true}, {"forecast", true}, {"measured", true}, {"difference", true}, {"inside the error bar"}}, rows);
 }
 
+Markup corrections_table(const journal::Metrics& metrics) {
+  std::vector<std::vector<std::string>> rows;
+  Markup words;
+  for (const auto& c : metrics.corrections) {
+    words += page::paragraph(text("Incarnation ", c.incarnation, ": ", journal::correction_in_words(c), "."));
+    for (const auto& f : c.figures)
+      rows.push_back({text(c.incarnation), f.subject, f.figure, to_string(Seconds{f.profile_seconds}), to_string(Seconds{f.measured_seconds}),
+                      formatted("%.2f", f.factor()), formatted("%.2f", f.lower_quartile) + formatted(" to %.2f", f.upper_quartile), percent(f.relative_error),
+                      f.inferred ? "inferred" : text("median of ", c.iterations)});
+  }
+  return rows.empty() ? Markup{}
+                      : page::table({{"incarnation", true}, {"device type or links"}, {"figure"}, {"profile", true}, {"measured", true}, {"factor", true},
+                                     {"quartiles", true}, {"error bar", true}, {"from"}},
+                                    rows) + words;
+}
+
 Seconds recent(const Steps& steps, Figure figure) {
   std::vector<double> values;
   for (std::size_t i = steps.size() - std::min<std::size_t>(50, steps.size()); i < steps.size(); ++i) values.push_back(steps[i].*figure);
@@ -318,7 +352,8 @@ Markup tiles_of(const RunReport& report, const Steps& steps) {
 Markup curves(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
   if (steps.empty()) return page::paragraph("No iteration is complete.");
   Markup out = page::figure(loss_plot(report, metrics, steps));
-  if (const auto by_source = source_plot(report); !by_source.lines.empty()) out += page::figure(by_source);
+  for (const auto& by_source : {training_by_source(report, steps), validation_by_source(report)})
+    if (!by_source.lines.empty()) out += page::figure(by_source);
   out += page::figure(plain_plot(report, steps, {"Throughput", "Over all ranks."}, {.label = "tokens/s", .from_zero = true}, &StepRecord::tokens_per_second,
                                  "tokens/s"));
   out += page::figure(plain_plot(report, steps, {"Gradient norm", "Before clipping."}, {.label = "norm", .logarithmic = true}, &StepRecord::gradient_norm, "norm"));
@@ -334,7 +369,7 @@ Markup time_and_losses(const RunReport& report, const journal::Metrics& metrics,
 Markup forecast_beside_measured(const RunReport& report, const RunRecords& records, const Steps& steps) {
   Markup out;
   if (!steps.empty()) out += page::figure(step_time_plot(report, records.metrics, steps));
-  out += forecasts_table(records.metrics);
+  out += forecasts_table(records.metrics) + corrections_table(records.metrics);
   if (records.measured) out += page::figure(measured_gantt(*records.measured));
   if (!records.forecast) return out + page::paragraph("The plan cannot be forecast again. " + records.no_forecast);
   const auto& [plan, forecast, of_plan] = *records.forecast;

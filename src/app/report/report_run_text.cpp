@@ -8,6 +8,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/journal/console.hpp"
 #include "flotilla/options/documents.hpp"
 
 namespace flotilla::app {
@@ -24,6 +25,10 @@ std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, i
   std::vector<std::pair<std::string, std::string>> lines{{"devices", mix_in_words(h)}};
   if (!h.plan.empty()) lines.emplace_back("plan", h.origin.empty() ? h.plan : text(h.plan, " (", h.origin, ")"));
   for (const auto& change : h.plan_changes) lines.emplace_back("plan change", change_in_words(change));
+  for (const auto& correction : h.corrections) {
+    for (const auto& line : journal::wrong_figures_in_words(correction)) lines.emplace_back("profile", printable(line));
+    lines.emplace_back("forecast", printable(journal::correction_in_words(correction)));
+  }
   lines.emplace_back("ended", end_in_words(h));
   lines.emplace_back("iterations", h.steps() == 0 ? "none" : text(h.first_step + 1, " to ", h.last_step, losses_in_words(h)));
   if (const auto first = h.seconds_to_first_step()) lines.emplace_back("first step", text(Seconds{*first}, " after its launch"));
@@ -73,11 +78,33 @@ std::string changes_json(const IncarnationHistory& h) {
   return "[" + list + "]";
 }
 
+std::string corrections_json(const IncarnationHistory& h) {
+  std::string list;
+  for (const auto& c : h.corrections) {
+    std::string figures;
+    for (const auto& f : c.figures) {
+      files::JsonLine line;
+      line.add("subject", f.subject).add("figure", f.figure).add("tensor_parallel", f.tensor_parallel).add("sequences", f.sequences);
+      line.add("profile_seconds", f.profile_seconds).add("measured_seconds", f.measured_seconds).add("factor", f.factor());
+      line.add("lower_quartile", f.lower_quartile).add("upper_quartile", f.upper_quartile);
+      line.add("relative_error", f.relative_error).add("inferred", f.inferred);
+      figures += (figures.empty() ? "" : ", ") + line.text();
+    }
+    files::JsonLine line;
+    line.add("step", c.step).add("iterations", c.iterations).add("forecast_seconds", c.forecast_seconds);
+    line.add("corrected_seconds", c.corrected_seconds).add("measured_seconds", c.measured_seconds).add("file", c.file);
+    line.add_json("figures", "[" + figures + "]");
+    list += (list.empty() ? "" : ", ") + line.text();
+  }
+  return "[" + list + "]";
+}
+
 std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
   files::JsonLine line;
   line.add("incarnation", h.number).add("job", h.job).add("host", h.host).add("launched", h.launched).add("ended", h.ended);
   line.add("running", h.running).add_json("devices", groups_json(h)).add("ranks", h.ranks).add("plan", h.plan).add("plan_origin", h.origin);
   line.add_json("plan_changes", changes_json(h));
+  if (!h.corrections.empty()) line.add_json("profile_corrections", corrections_json(h));
   add_or_null(line, "exit_code", h.exit_code ? std::optional{static_cast<int>(*h.exit_code)} : std::nullopt);
   line.add("reason", h.reason).add("first_step", h.first_step).add("last_step", h.last_step);
   line.add("lost_steps", h.lost_steps).add("lost_seconds", h.lost_seconds);
@@ -109,17 +136,25 @@ std::string phases_json(const RunReport& report) {
   return "[" + list + "]";
 }
 
-/// Of a mixture, the losses on its sources' held-out data at first and at last: "conversations 4.4081 to 1.2034, text 3.9410 to 2.6022".
-std::string sources_in_words(const std::vector<journal::EvaluationRecord>& evaluations) {
+/// Of a mixture, the losses on its sources at first and at last: "conversations 4.4081 to 1.2034, text 3.9410 to 2.6022".
+std::string sources_in_words(const std::vector<journal::SourceHistory>& sources) {
   std::string words;
-  for (const auto& last : evaluations.back().sources) {
-    words += text(words.empty() ? "" : ", ", printable(last.source), " ");
-    const auto& at_first = evaluations.front().sources;
-    const auto first = std::ranges::find(at_first, last.source, &journal::SourceLoss::source);
-    if (evaluations.size() > 1 && first != at_first.end()) words += formatted("%.4f to ", first->loss);
-    words += formatted("%.4f", last.loss);
+  for (const auto& one : sources) {
+    words += text(words.empty() ? "" : ", ", printable(one.source), formatted(" %.4f", one.first_loss));
+    if (one.last_step > one.first_step) words += formatted(" to %.4f", one.last_loss);
   }
   return words;
+}
+
+std::string sources_json(const RunReport& report) {
+  std::string list;
+  for (const auto& one : report.sources) {
+    files::JsonLine line;
+    line.add("source", one.source).add("first_step", one.first_step).add("first_loss", one.first_loss);
+    line.add("last_step", one.last_step).add("last_loss", one.last_loss);
+    list += (list.empty() ? "" : ", ") + line.text();
+  }
+  return "[" + list + "]";
 }
 
 std::string evaluations_json(const RunReport& report) {
@@ -157,8 +192,9 @@ std::string run_report_text(const RunReport& report, const Style& style, int wid
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
   if (report.undrained) lines.emplace_back("checkpoint", printable(journal::undrained_in_words(*report.undrained)));
   for (const auto& phase : report.phases) lines.emplace_back("phase", text(printable(phase.phase), ": ", phase_in_words(phase)));
-  if (!report.evaluations.empty() && !report.evaluations.back().sources.empty())
-    lines.emplace_back("validation", sources_in_words(report.evaluations));
+  if (!report.sources.empty()) lines.emplace_back("training", sources_in_words(report.sources));
+  if (const auto validation = journal::sources_in(report.evaluations); !validation.empty())
+    lines.emplace_back("validation", sources_in_words(validation));
   std::string out = key_values_within(lines, table_width) + (style.unicode ? loss_curve(report) : "");
   for (std::size_t i = 0; i < starts; ++i) out += "\n" + incarnation_text(report.incarnations[i], report.costs[i], width);
   return out;
@@ -174,6 +210,7 @@ std::string run_report_json(const RunReport& report) {
   line.add("lost_steps", totals.lost).add("lost_seconds", totals.lost_seconds).add("seconds", totals.seconds);
   add_cost(line, sum_of(report.costs));
   if (!report.phases.empty()) line.add_json("phases", phases_json(report));
+  if (!report.sources.empty()) line.add_json("sources", sources_json(report));
   if (!report.evaluations.empty()) line.add_json("evaluations", evaluations_json(report));
   if (const auto& local = report.undrained) {
     files::JsonLine place;

@@ -5,6 +5,7 @@
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "flotilla/session/data_record.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -16,6 +17,9 @@ RunForecast forecast_of(const checkpoint::Loaded& newest) {
   const auto profile = with_catalogue(files::profile_from_json(newest.manifest.profile, source + ": /profile"), plan, source);
   ForecastBasis basis;
   basis.separate_documents = newest.manifest.training.find("\ndocuments = separate") != std::string::npos;
+  if (!newest.manifest.data.empty())
+    if (const auto sources = session::data_record_from_json(newest.manifest.data, source + ": /data").size(); sources > 1)
+      basis.sources = static_cast<int>(sources);
   const auto settings = settings_of(basis);
   const Forecasting forecasting{subject_of(plan, profile, source), settings};
   auto forecast = forecasting.forecast(true);

@@ -13,7 +13,7 @@
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
-#include "flotilla/monitor/comparison.hpp"
+#include "flotilla/monitor/forecast_comparison.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -40,7 +40,7 @@ SimulateOptions read_options(std::span<const std::string> arguments, std::string
 }
 
 /// Of the ranks that were recorded, mean over them, on both sides.
-void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, monitor::Comparison& c) {
+void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, monitor::ForecastComparison& c) {
   if (run.spans.empty()) return;
   simulate::Breakdown theirs, ours;
   Seconds end;
@@ -68,12 +68,12 @@ void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, mo
   c.forecast_work = theirs, c.measured_work = ours;
 }
 
-monitor::Comparison compare(const simulate::Forecast& forecast, const simulate::Report& report, const MeasuredRun& run,
-                            const std::string& source) {
+monitor::ForecastComparison compare(const simulate::Forecast& forecast, const simulate::Report& report, const MeasuredRun& run,
+                                    const std::string& source) {
   for (const auto& [rank, name] : run.processes)
     FLOTILLA_REQUIRE(rank < report.devices, ErrorKind::bad_input, source, ": a run of rank ", rank, " and others; the plan has ranks 0 to ",
                      report.devices - 1, ", so it is not the plan of that run");
-  monitor::Comparison c{forecast.iteration, run.iteration.value_or(Seconds{}), forecast.relative_error, run.iterations, {}, {}};
+  monitor::ForecastComparison c{forecast.iteration, run.iteration.value_or(Seconds{}), forecast.relative_error, run.iterations, {}, {}};
   compare_work(forecast, run, c);
   return c;
 }

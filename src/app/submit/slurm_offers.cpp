@@ -200,7 +200,7 @@ class Collector {
   };
 
   /// Makes less of nodes and devices where a limit asks for it; whether it does.
-  static bool fit(const slurm::Limits& limits, const NodeDevices& d, const OfferSum& taken, int& per_node, int& nodes) {
+  static bool fit(const slurm::SlurmLimits& limits, const NodeDevices& d, const OfferSum& taken, int& per_node, int& nodes) {
     const auto before = std::pair{per_node, nodes};
     if (limits.nodes) nodes = std::min(nodes, std::max(*limits.nodes - taken.nodes, 0));
     const auto at_most = [&](int devices) {

@@ -7,7 +7,7 @@
 
 namespace flotilla::app {
 
-std::string run_summary(const session::RunTotals& totals, std::int64_t of_steps, const std::string& directory) {
+std::string run_summary(const session::IncarnationTotals& totals, std::int64_t of_steps, const std::string& directory) {
   if (totals.steps() == 0) return {};
   const auto steps = static_cast<double>(totals.steps());
   const double speed = static_cast<double>(totals.tokens) / totals.in_steps.value;

@@ -30,8 +30,8 @@
 #include "flotilla/session/phases.hpp"
 #include "flotilla/session/plan_choice.hpp"
 #include "flotilla/session/replan.hpp"
-#include "flotilla/session/run.hpp"
 #include "flotilla/session/same_run.hpp"
+#include "flotilla/session/training_run.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -168,6 +168,7 @@ class Training {
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
     const auto& shortest = *std::ranges::min_element(place_.phases, {}, &session::Phase::length);
     place_.runtime.separate_documents = job_.data.separate_documents;
+    if (job_.data.sources.size() > 1) place_.runtime.sources = static_cast<int>(job_.data.sources.size());
     place_.runtime.library_scratch = session::least_scratch(place_, shortest.length);
     place_.runtime.placement = program::placement_of(here.devices);
     place_.runtime.library_all_reduce = job_.comm.reduction == Job::Comm::Reduction::nccl;
@@ -197,6 +198,7 @@ class Training {
     request.file = job_.plan.file;
     request.transport = job_.comm.transport;
     request.profile = profile_file(phase.length);
+    request.corrected = session::corrected_profile_file(allocation_.run(), phase.length, place_.phases.front().length);
     request.reuse.longest_age = job_.probe.fresh_for;
     request.replan = job_.plan.replan == Job::Replan::on_resume;
     if (in_hand) request.resume = saved_;
@@ -256,7 +258,7 @@ class Training {
   bool resumes_ = false;
   std::int64_t steps_done_ = 0;      ///< by earlier incarnations
   std::int64_t oldest_step_ = 0;     ///< of the checkpoints
-  std::optional<session::Run> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
+  std::optional<session::TrainingRun> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
 };
 
 int run_job(const comm::World& world, std::span<const std::string> arguments, std::optional<Seconds> left) {

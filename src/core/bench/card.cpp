@@ -21,7 +21,7 @@ double tokens_per_billed_unit(const CardEntry& entry) { return ratio(seconds_of_
 
 double beyond_forecast(const CardEntry& entry) { return entry.forecast > 0 ? entry.tokens_per_second / entry.forecast - 1 : 0; }
 
-std::vector<std::string> card_hosts(const Report& report) {
+std::vector<std::string> card_hosts(const BenchReport& report) {
   std::vector<std::string> hosts;
   std::set<std::string> types;
   for (const bool unharmed : {true, false})

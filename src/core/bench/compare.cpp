@@ -9,7 +9,7 @@
 namespace flotilla::bench {
 namespace {
 
-const NodeReport* find(const Report& report, const std::string& host) {
+const NodeReport* find(const BenchReport& report, const std::string& host) {
   const auto found = std::ranges::find(report.nodes, host, &NodeReport::host);
   return found == report.nodes.end() ? nullptr : &*found;
 }
@@ -31,7 +31,7 @@ void compare_figures(const NodeReport& before, const NodeReport& after, std::vec
 void compare_answers(const NodeReport& before, const NodeReport& after, std::vector<Change>& changes) {
   if (before.type != after.type || software_of(before) != software_of(after)) return;
   for (const auto& answer : after.answers) {
-    const auto earlier = std::ranges::find(before.answers, answer.name, &Answer::name);
+    const auto earlier = std::ranges::find(before.answers, answer.name, &AnswerDigest::name);
     if (earlier != before.answers.end() && earlier->digest != answer.digest)
       changes.push_back({after.host, "known answer", 0, true,
                          text("the training step (", answer.name, ") gives ", answer.digest, ", gave ", earlier->digest)});
@@ -40,7 +40,7 @@ void compare_answers(const NodeReport& before, const NodeReport& after, std::vec
 
 }  // namespace
 
-std::vector<Change> compare(const Report& before, const Report& after) {
+std::vector<Change> compare(const BenchReport& before, const BenchReport& after) {
   std::vector<Change> changes;
   for (const auto& node : before.nodes) {
     const auto* now = find(after, node.host);

@@ -22,7 +22,7 @@ struct Losses {
 };
 using PairLosses = std::map<std::pair<std::string, std::string>, Losses>;
 
-PairLosses losses_of(const Report& report) {
+PairLosses losses_of(const BenchReport& report) {
   PairLosses pairs;
   for (const auto& link : report.links) {
     if (link.from == link.to) continue;
@@ -41,7 +41,7 @@ struct NodeLosses {
 
 }  // namespace
 
-void judge_losses(const Report& report, NetworkReasons& reasons) {
+void judge_losses(const BenchReport& report, NetworkReasons& reasons) {
   const auto pairs = losses_of(report);
   if (pairs.empty()) return;
   std::vector<double> shares;

@@ -22,7 +22,7 @@ struct Network {
   std::vector<MeasuredPair> measured;
 };
 
-Network network_of(const Report& report) {
+Network network_of(const BenchReport& report) {
   Network network;
   for (const auto& node : report.nodes) {
     network.index[node.host] = static_cast<int>(network.places.size());
@@ -77,7 +77,7 @@ void judge_pairs(const Network& network, const OddLinks& odd, NetworkReasons& re
 }
 
 /// A node's, or everybody's, share of MPI in what UCX moves.
-void judge_shares(const Report& report, const Network& network, NetworkReasons& reasons) {
+void judge_shares(const BenchReport& report, const Network& network, NetworkReasons& reasons) {
   const auto low = low_shares(fabric_links(report.links));
   if (!low.everywhere.empty() && !mostly_busy(network)) reasons.others.push_back({"network", Grade::watch, {{Grade::watch, "mpi", low.everywhere}}});
   for (const auto& [host, what] : low.hosts)
@@ -85,7 +85,7 @@ void judge_shares(const Report& report, const Network& network, NetworkReasons& 
 }
 
 /// A proof that failed: its words name ranks and hosts.
-void judge_collectives(const Report& report, NetworkReasons& reasons) {
+void judge_collectives(const BenchReport& report, NetworkReasons& reasons) {
   for (const auto& collective : report.collectives)
     if (collective.level == faulty_member)
       reasons.nodes[collective.name].push_back({Grade::drain, "wrong sums", collective.refusal});
@@ -94,7 +94,7 @@ void judge_collectives(const Report& report, NetworkReasons& reasons) {
 }
 
 /// What another program found wrong by itself.
-void judge_imported(const Report& report, NetworkReasons& reasons) {
+void judge_imported(const BenchReport& report, NetworkReasons& reasons) {
   for (const auto& series : report.imported)
     if (!series.fault.empty())
       reasons.others.push_back({series.program, Grade::watch, {{Grade::watch, "import", text(series.quantity, ": ", series.fault, " (", series.source, ")")}}});
@@ -102,7 +102,7 @@ void judge_imported(const Report& report, NetworkReasons& reasons) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const Report& report) {
+std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const BenchReport& report) {
   const auto network = network_of(report);
   std::vector<std::pair<std::string, std::vector<std::string>>> switches;
   for (const auto& group : switch_groups(network.places, network.measured)) {
@@ -112,7 +112,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const 
   return switches;
 }
 
-NetworkReasons judge_network(const Report& report) {
+NetworkReasons judge_network(const BenchReport& report) {
   NetworkReasons reasons;
   const auto network = network_of(report);
   const auto odd = odd_links(network.places, network.measured);

@@ -12,6 +12,6 @@ struct NetworkReasons {
   std::map<std::string, std::vector<Reason>> nodes;
   std::vector<NodeVerdict> others;
 };
-NetworkReasons judge_network(const Report&);
+NetworkReasons judge_network(const BenchReport&);
 
 }  // namespace flotilla::bench

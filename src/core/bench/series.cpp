@@ -25,7 +25,7 @@ bool joins(const LinkReport& link, const std::vector<std::string>& hosts) {
 }
 
 /// All nodes of the report, or one of them by itself.
-bool is_among(const Report& report, const CollectiveReport& collective, const std::vector<std::string>& hosts) {
+bool is_among(const BenchReport& report, const CollectiveReport& collective, const std::vector<std::string>& hosts) {
   if (hosts.size() == 1) return collective.level == "node" && collective.name == hosts[0];
   std::set<std::string> nodes;
   for (const auto& node : report.nodes) nodes.insert(node.host);
@@ -33,7 +33,7 @@ bool is_among(const Report& report, const CollectiveReport& collective, const st
 }
 
 /// Our own points of that quantity, smallest size first.
-std::vector<SeriesPoint> own_points(const Report& report, const Series& series) {
+std::vector<SeriesPoint> own_points(const BenchReport& report, const Series& series) {
   std::vector<SeriesPoint> points;
   for (const auto& link : report.links)
     if (link.alone && link.transport == training_transport && joins(link, series.hosts))
@@ -100,7 +100,7 @@ Series series_of(const LinkReport& link, const char* name, const char* unit) {
 }
 
 /// What our own tests measured of links alone and of all-reduces.
-std::vector<Series> own_series(const Report& report) {
+std::vector<Series> own_series(const BenchReport& report) {
   std::vector<Series> all;
   for (const auto& link : report.links) {
     if (!link.alone) continue;
@@ -116,14 +116,14 @@ std::vector<Series> own_series(const Report& report) {
 
 }  // namespace
 
-std::optional<SeriesPoint> own_point(const Report& report, const Series& series) {
+std::optional<SeriesPoint> own_point(const BenchReport& report, const Series& series) {
   std::optional<SeriesPoint> best;
   for (const auto& point : own_points(report, series))
     if (find(series, point) != nullptr && (!best || series.quantity != quantity::latency)) best = point;
   return best;
 }
 
-void compare_series(const Report& before, const Report& after, std::vector<Change>& changes) {
+void compare_series(const BenchReport& before, const BenchReport& after, std::vector<Change>& changes) {
   compare_all(before.imported, after.imported, imported_tolerance, changes);
   compare_all(own_series(before), own_series(after), own_tolerance, changes);
 }

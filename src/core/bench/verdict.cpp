@@ -40,7 +40,7 @@ struct Surroundings {
   Votes synchronized;
 };
 
-Surroundings surroundings_of(const Report& report, const Baselines& learned) {
+Surroundings surroundings_of(const BenchReport& report, const Baselines& learned) {
   Surroundings s;
   std::vector<const NodeReport*> nodes;
   std::vector<double> clock_errors;
@@ -51,7 +51,7 @@ Surroundings surroundings_of(const Report& report, const Baselines& learned) {
     auto& type = s.types[node.type];
     ++type.nodes;
     for (const auto& p : node.properties) ++type.properties[p.name][p.value];
-    for (const auto& a : node.answers) ++type.answers[{software_of(node), a.name}][a.digest];
+    for (const auto& a : node.answers) ++type.answers[{software_of(node), without_device_number(a.name)}][a.digest];
   }
   for (const auto& known : learned.answers) s.types[known.type].answers[{known.software, known.name}][known.digest] += known.nodes;
   s.learned = learned;
@@ -65,10 +65,8 @@ Grade grade_of(double worse, double allowed) {
   return worse <= allowed ? Grade::ok : worse <= drain_factor * allowed ? Grade::watch : Grade::drain;
 }
 
-const Baseline* find(const std::vector<Baseline>& all, const std::string& type, const std::string& figure) {
-  const auto found = std::ranges::find_if(all, [&](const Baseline& b) { return b.type == type && b.figure == figure; });
-  return found == all.end() ? nullptr : &*found;
-}
+/// Who a figure or an answer of this name is held against.
+const char* siblings_in_words(const std::string& name) { return without_device_number(name) == name ? "nodes of its type" : "GPUs of its type"; }
 
 /// The value that more than half of at least `fewest` votes are for, or nullptr.
 const std::string* majority(const Votes& votes, int fewest) {
@@ -82,25 +80,29 @@ const std::string* majority(const Votes& votes, int fewest) {
   return all >= fewest && 2 * most > all ? top : nullptr;
 }
 
-/// A rate below a tenth, a time above ten times the usual.
-bool beyond_company(const FigureKind& kind, double worse) { return kind.more_is_better ? worse > 1 - 1 / company_explains : worse > company_explains - 1; }
+/// A rate below a tenth, a time above ten times what the processors' share that others left would reach; of disks, of the usual.
+bool beyond_company(const FigureKind& kind, const NodeReport& node, double worse) {
+  constexpr double least_left = 0.01;
+  const double left = kind.key.starts_with("disk") ? 1 : std::max(least_left, 1 - node.others), explained = company_explains / left;
+  return kind.more_is_better ? worse > 1 - 1 / explained : worse > explained - 1;
+}
 
 void judge_figures(const NodeReport& node, const Surroundings& around, Reasons& reasons) {
   for (const auto& figure : node.figures) {
-    const auto* baseline = find(around.learned.figures, node.type, figure.name);
+    const auto* baseline = find_baseline(around.learned, node.type, figure.name);
     const bool from_history = baseline != nullptr;
-    if (!from_history) baseline = find(around.siblings.figures, node.type, figure.name);
-    if (baseline == nullptr && busy(node)) baseline = find(around.crowd.figures, node.type, figure.name);
+    if (!from_history) baseline = find_baseline(around.siblings, node.type, figure.name);
+    if (baseline == nullptr && busy(node)) baseline = find_baseline(around.crowd, node.type, figure.name);
     if (baseline == nullptr) continue;
     const auto& kind = kind_of(figure.name);
     const double worse = worsening(kind, baseline->median, figure.value), allowed = tolerance(kind, *baseline);
     const bool disturbed = kind.by_time && busy(node);  // whatever their scatter, times of busy nodes count beyond what company explains
-    if (disturbed && !beyond_company(kind, worse)) continue;
+    if (disturbed && !beyond_company(kind, node, worse)) continue;
     const Grade grade = disturbed ? Grade::drain : grade_of(worse, allowed);
     if (grade == Grade::ok) continue;
     reasons.push_back({grade, figure.name,
                        text(in_words(figure), ", ", percent(worse), " worse than ", value_in_words({figure.name, baseline->median}),
-                            " (median of ", baseline->samples, from_history ? " earlier" : "", " nodes of its type; tolerance ",
+                            " (median of ", baseline->samples, from_history ? " earlier " : " ", siblings_in_words(figure.name), "; tolerance ",
                             percent(allowed), ")")});
   }
 }
@@ -141,14 +143,14 @@ void judge_clock(const NodeReport& node, const Surroundings& around, Reasons& re
 
 void judge_answers(const NodeReport& node, const TypeVotes& type, Reasons& reasons) {
   for (const auto& answer : node.answers) {
-    const auto& votes = type.answers.at({software_of(node), answer.name});
+    const auto& votes = type.answers.at({software_of(node), without_device_number(answer.name)});
     if (votes.size() < 2) continue;
     const auto* right = majority(votes, 2);
     if (right != nullptr && *right == answer.digest) continue;
     reasons.push_back({right != nullptr ? Grade::drain : Grade::watch, "known answer",
                        text("the training step (", answer.name, ") gives ", answer.digest,
-                            right != nullptr ? text(", where ", votes.at(*right), " nodes of its type give ", *right)
-                                             : ", and nodes of its type do not agree; measure more of them")});
+                            right != nullptr ? text(", where ", votes.at(*right), " ", siblings_in_words(answer.name), " give ", *right)
+                                             : text(", and ", siblings_in_words(answer.name), " do not agree; measure more of them"))});
   }
 }
 
@@ -215,7 +217,7 @@ std::string to_string(Grade grade) {
   return "";
 }
 
-std::vector<NodeVerdict> judge(const Report& report, const Baselines& learned) {
+std::vector<NodeVerdict> judge(const BenchReport& report, const Baselines& learned) {
   const auto around = surroundings_of(report, learned);
   auto network = judge_network(report);
   std::vector<NodeVerdict> verdicts;

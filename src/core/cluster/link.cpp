@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <array>
 
+#include "device_of.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/cluster/cluster.hpp"
 
 namespace flotilla::cluster {
-namespace {
 
 const Device& device_of(const Profile& profile, Rank rank) {
   // Devices stand by rank in a profile; a hand-edited one may not.
@@ -16,6 +15,8 @@ const Device& device_of(const Profile& profile, Rank rank) {
                    profile.devices.size(), " devices; measure again with 'flotilla probe'");
   return *found;
 }
+
+namespace {
 
 /// The ends of a link as its level names them, best first: a place that was measured, one measured the other way, a kind of device.
 struct Ends {

@@ -18,6 +18,12 @@ double distance(const CatalogueEntry& a, const CatalogueEntry& b) {
          std::abs(std::log(a.memory_bandwidth.value / b.memory_bandwidth.value));
 }
 
+bool take_same_operands(const CatalogueEntry& a, const CatalogueEntry& b) {
+  for (const auto operands : {&CatalogueEntry::tf32, &CatalogueEntry::bf16, &CatalogueEntry::fp8, &CatalogueEntry::fp4})
+    if ((a.*operands).peak.known() != (b.*operands).peak.known()) return false;
+  return true;
+}
+
 void take_share(ProductFigures& to, const ProductFigures& from) {
   if (!to.peak.known()) return;
   if (from.matrix.known()) to.matrix = from.matrix;
@@ -28,7 +34,10 @@ void take_share(ProductFigures& to, const ProductFigures& from) {
 }  // namespace
 
 bool same_family(const CatalogueEntry& a, const CatalogueEntry& b) {
-  return a.kind == b.kind && half_of(a).matrix.value == half_of(b).matrix.value && half_of(a).half.value == half_of(b).half.value;
+  constexpr double nearly = 0.1;  // power limits of one generation differ by so much
+  const ProductFigures &one = half_of(a), &other = half_of(b);
+  if (a.kind != b.kind || !take_same_operands(a, b) || one.half.value != other.half.value) return false;
+  return one.matrix.value == other.matrix.value || std::abs(std::log(one.matrix.value / other.matrix.value)) < nearly;
 }
 
 std::string family_of(const CatalogueEntry& entry, const Catalogue& catalogue) {
@@ -63,6 +72,7 @@ CatalogueEntry as_new(const CatalogueEntry& entry, const Catalogue& catalogue) {
   fresh.overlap = relative->overlap;
   fresh.launch = relative->launch;
   fresh.portable_share = relative->portable_share;
+  fresh.exponential_share = relative->exponential_share;
   fresh.context = relative->context;
   fresh.node_share = relative->node_share;
   fresh.node_latency = relative->node_latency;

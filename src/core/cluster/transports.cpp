@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "device_of.hpp"
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::cluster {
@@ -13,15 +14,6 @@ struct Spot {
   const Device* first = nullptr;
   int members = 0;
 };
-
-/// Throws Error{bad_input} for a rank that the profile does not list.
-const Device& device_of(const Profile& profile, Rank rank) {
-  if (rank.valid() && rank.index() < profile.devices.size() && profile.devices[rank.index()].rank == rank)
-    return profile.devices[rank.index()];
-  const auto found = std::ranges::find(profile.devices, rank, &Device::rank);
-  FLOTILLA_REQUIRE(found != profile.devices.end(), ErrorKind::bad_input, "the cluster profile lists no device for rank ", rank);
-  return *found;
-}
 
 std::vector<Spot> spots_of(const Profile& profile, const std::vector<Rank>& members) {
   std::map<std::string_view, Spot> by_host;

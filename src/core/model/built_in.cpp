@@ -89,6 +89,15 @@ Config qwen3(const LlamaSize& s, int vocabulary, int positions, int head_width, 
   return c;
 }
 
+/// In every block experts, as large as the feed-forward layers of the size, of which a token goes through some.
+Config with_experts(Config c, const char* family, int count, int per_token) {
+  c.family = family;
+  c.experts.count = count;
+  c.experts.per_token = per_token;
+  c.experts.width = c.feed_forward;
+  return c;
+}
+
 struct NeoxSize {
   Size size;
   int vocabulary;
@@ -113,6 +122,38 @@ Config bloom(const Size& size, int vocabulary, int positions) {
   c.family = "bloom";
   c.scaled_residual_init = false;
   c.alibi = c.embedding_norm = c.interleaved_qkv = true;
+  return c;
+}
+
+/// Norms with an offset before and behind sub-layers, GeGLU, a scaled embedding that is tied to the head.
+Config gemma(const LlamaSize& s, int vocabulary, int positions, int head_width) {
+  Config c = llama(s, vocabulary, positions, 1e4);
+  c.norm_epsilon = 1e-6;
+  c.activation = Activation::geglu;
+  c.head_width = head_width == s.size.hidden / s.size.heads ? 0 : head_width;
+  c.norm_offset = c.output_norms = c.scaled_embedding = c.tied_head = true;
+  return c;
+}
+
+/// A window in every second block; scores and logits are capped.
+Config gemma2(const LlamaSize& s, int vocabulary, int positions, int head_width, double score_width, int window) {
+  Config c = gemma(s, vocabulary, positions, head_width);
+  c.family = "gemma2";
+  c.windows = {window, 0};
+  c.score_width = score_width == c.head_size() ? 0 : score_width;
+  c.score_cap = 50;
+  c.logit_cap = 30;
+  return c;
+}
+
+/// Five blocks with a window and angles of their own to one without; heads are normed.
+Config gemma3(const LlamaSize& s, int vocabulary, int positions, int head_width, int window) {
+  Config c = gemma(s, vocabulary, positions, head_width);
+  c.family = "gemma3_text";
+  c.rotary.theta = 1e6;
+  c.rotary.window_theta = 1e4;
+  c.query_key_norms = true;
+  c.windows = {window, window, window, window, window, 0};
   return c;
 }
 
@@ -167,6 +208,42 @@ void add_bloom(std::vector<Config>& all) {
     all.push_back(bloom(s, 250880, 2048));
 }
 
+/// Shapes from the models' config.json.
+void add_gemma(std::vector<Config>& all) {
+  all.push_back(gemma2({{"gemma-2-2b", 26, 2304, 8}, 4, 9216}, 256000, 8192, 256, 256, 4096));
+  all.push_back(gemma2({{"gemma-2-9b", 42, 3584, 16}, 8, 14336}, 256000, 8192, 256, 256, 4096));
+  all.push_back(gemma2({{"gemma-2-27b", 46, 4608, 32}, 16, 36864}, 256000, 8192, 128, 144, 4096));
+  all.push_back(gemma3({{"gemma-3-270m", 18, 640, 4}, 1, 2048}, 262144, 32768, 256, 512));
+  all.push_back(gemma3({{"gemma-3-1b", 26, 1152, 4}, 1, 6912}, 262144, 32768, 256, 512));
+}
+
+/// A layer for every token beside the experts.
+Config sharing(Config c, int columns, bool gate) {
+  c.experts.shared_width = columns;
+  c.experts.shared_gate = gate;
+  return c;
+}
+
+/// Shapes from the models' config.json, and of DeepSeekMoE from its paper (Dai et al. 2024), too; forecast only.
+void add_experts(std::vector<Config>& all) {
+  all.push_back(with_experts(llama({{"mixtral-8x7b", 32, 4096, 32}, 8, 14336}, 32000, 32768, 1e6), "mixtral", 8, 2));
+  all.push_back(with_experts(llama({{"mixtral-8x22b", 56, 6144, 48}, 8, 16384}, 32000, 65536, 1e6), "mixtral", 8, 2));
+  Config qwen2 = with_experts(llama({{"qwen1.5-moe-a2.7b", 24, 2048, 16}, 16, 1408}, 151936, 8192, 1e6), "qwen2_moe", 60, 4);
+  qwen2.qkv_bias = true;
+  qwen2.norm_epsilon = 1e-6;
+  all.push_back(sharing(qwen2, 5632, true));
+  for (const LlamaSize& s : {LlamaSize{{"qwen3-30b-a3b", 48, 2048, 32}, 4, 768}, LlamaSize{{"qwen3-235b-a22b", 94, 4096, 64}, 4, 1536}})
+    all.push_back(with_experts(qwen3(s, 151936, 40960, 128, false), "qwen3_moe", 128, 8));
+  Config olmoe = with_experts(llama({{"olmoe-1b-7b", 16, 2048, 16}, 16, 1024}, 50304, 4096, 1e4), "olmoe", 64, 8);
+  olmoe.query_key_norms = olmoe.wide_head_norms = true;
+  all.push_back(olmoe);
+  Config deepseek = with_experts(llama({{"deepseek-moe-16b", 28, 2048, 16}, 16, 1408}, 102400, 4096, 1e4), "deepseek", 64, 6);
+  deepseek.norm_epsilon = 1e-6;
+  deepseek.feed_forward = 10944;
+  deepseek.experts.dense_blocks = {0};
+  all.push_back(sharing(deepseek, 2 * 1408, false));
+}
+
 std::vector<Config> make_built_ins() {
   std::vector<Config> all;
   for (const Size& s :
@@ -181,6 +258,8 @@ std::vector<Config> make_built_ins() {
   add_qwen3(all);
   add_gpt_neox(all);
   add_bloom(all);
+  add_gemma(all);
+  add_experts(all);
   for (Config& c : all)
     if (c.name == "opt-350m") c = post_norm(c, 512);
   all.push_back(gpt2({"gpt2-tiny", 2, 64, 4}, 256, 256, 0));
@@ -192,6 +271,8 @@ std::vector<Config> make_built_ins() {
   all.push_back(qwen3({{"qwen3-tiny", 2, 96, 6}, 3, 256}, 256, 256, 24, false));
   all.push_back(gpt_neox({{"pythia-tiny", 2, 64, 4}, 256}, 256, Activation::gelu));
   all.push_back(bloom({"bloom-tiny", 2, 64, 4}, 256, 256));
+  all.push_back(gemma2({{"gemma2-tiny", 2, 96, 6}, 3, 256}, 256, 256, 24, 24, 8));
+  all.push_back(gemma3({{"gemma3-tiny", 6, 96, 6}, 3, 256}, 256, 256, 24, 8));
   return all;
 }
 

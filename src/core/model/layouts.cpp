@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "flotilla/model/operations.hpp"
 #include "flotilla/model/tensors.hpp"
 
@@ -25,8 +27,14 @@ int local_groups(const Config& c, const LayerShape& s) {
   return static_cast<int>(share(c.groups(), s.tensor_parallel, s.tensor_index).count());
 }
 int local_heads(const Config& c, const LayerShape& s) { return local_groups(c, s) * c.queries_per_group(); }
+int columns_through(const Config& c, const LayerShape& s, bool experts) {
+  const auto mine = [&](int columns) { return static_cast<int>(share(columns, s.tensor_parallel, s.tensor_index).count()); };
+  if (!experts) return mine(c.feed_forward);
+  return c.experts.per_token * mine(c.experts.width) + mine(c.experts.shared_width);
+}
 int local_columns(const Config& c, const LayerShape& s) {
-  return static_cast<int>(share(c.feed_forward, s.tensor_parallel, s.tensor_index).count());
+  const int dense = c.has_dense_blocks() ? columns_through(c, s, false) : 0;
+  return c.experts.on() ? std::max(dense, columns_through(c, s, true)) : dense;
 }
 std::int64_t qkv_width(const Config& c, const LayerShape& s) {
   return (std::int64_t{local_heads(c, s)} + 2 * local_groups(c, s)) * c.head_size();
@@ -64,12 +72,18 @@ BlockLayout block_layout(const Config& c, const LayerShape& s, bool drops) {
   layout.qkv = packer.take(e * (n * qkv_width(c, s)));
   layout.log_sum_exp = packer.take(f * (n * local_heads(c, s)));
   layout.attention_output = packer.take(e * (n * attention));
+  layout.raw_attention = packer.take_if(c.output_norms, e * (rows * c.hidden));
+  layout.raw_attention_stats = packer.take_if(c.output_norms, f * (2 * rows));
   layout.middle = packer.take(e * (rows * c.hidden));
   layout.norm2_stats = packer.take(f * (2 * rows));
   layout.ff_input = cheap(true, e * (rows * c.hidden));
+  layout.router = packer.take_if(c.experts.on(), f * (rows * c.experts.count));
+  layout.routed = packer.take_if(c.experts.on(), e * (2 * rows * c.experts.per_token * c.hidden));
   layout.up = packer.take_if(c.activation != Activation::relu, e * (n * up_width(c, s)));
   // ReLU's output is its own mask, and only a product brings it back.
   layout.activated = c.activation == Activation::relu ? packer.take(e * (n * columns)) : cheap(true, e * (n * columns));
+  layout.raw_feed_forward = packer.take_if(c.output_norms, e * (rows * c.hidden));
+  layout.raw_feed_forward_stats = packer.take_if(c.output_norms, f * (2 * rows));
   layout.end = packer.take_if(!pre, e * (rows * c.hidden));
   layout.total = packer.end();
   layout.again = again.end();

@@ -16,10 +16,13 @@ std::string joined(const std::string& name, std::string_view ending) {
   return all.append(name).append(ending);
 }
 
+/// Of a norm's weight.
+Init norm_init(const Config& c) { return c.norm_offset ? Init::zeros : Init::ones; }
+
 class TensorList {
  public:
   explicit TensorList(const Config& c) : config_{c} {
-    constexpr std::size_t most_of_a_block = 14, most_beside = 8;
+    constexpr std::size_t most_of_a_block = 16, most_beside = 8;
     list_.reserve(static_cast<std::size_t>(c.blocks) * most_of_a_block + most_beside);
   }
 
@@ -28,9 +31,16 @@ class TensorList {
     t.decays = true;
     return t;
   }
+  /// As many matrices, or vectors, as the first extent says.
+  Tensor& stack(int layer, std::string name, std::vector<std::int64_t> shape, Init init) {
+    const bool matrices = shape.size() > 2;
+    Tensor& t = add(layer, std::move(name), std::move(shape), init);
+    t.decays = matrices;
+    return t;
+  }
   Tensor& vector(int layer, std::string name, std::int64_t extent) { return add(layer, std::move(name), {extent}, Init::zeros); }
   void norm(int layer, const std::string& name) {
-    vector(layer, joined(name, ".weight"), config_.hidden).init = Init::ones;
+    vector(layer, joined(name, ".weight"), config_.hidden).init = norm_init(config_);
     if (config_.norm_kind == NormKind::layer) vector(layer, joined(name, ".bias"), config_.hidden);
   }
   std::vector<Tensor> take() { return std::move(list_); }
@@ -76,21 +86,47 @@ void add_attention(const Config& c, TensorList& list, int layer, const std::stri
   if (c.attention_output_bias) list.vector(layer, joined(name, ".out.bias"), d);
 }
 
+/// Over all columns of queries, and of keys; each member of a tensor-parallel group has the weights of its heads.
+void add_wide_head_norms(const Config& c, TensorList& list, int layer, const std::string& name) {
+  const std::int64_t keys = std::int64_t{c.groups()} * c.head_size();
+  Tensor& query = list.vector(layer, joined(name, ".query_norm.weight"), c.attention_width());
+  query.init = norm_init(c);
+  cut(query, Axis::head, 0, std::int64_t{c.queries_per_group()} * c.head_size());
+  Tensor& key = list.vector(layer, joined(name, ".key_norm.weight"), keys);
+  key.init = norm_init(c);
+  cut(key, Axis::head, 0, c.head_size());
+}
+
 void add_head_norms(const Config& c, TensorList& list, int layer, const std::string& name) {
+  if (c.wide_head_norms) return add_wide_head_norms(c, list, layer, name);
   for (const char* of : {".query_norm.weight", ".key_norm.weight"}) {
     Tensor& weight = list.vector(layer, joined(name, of), c.head_size());
-    weight.init = Init::ones;
+    weight.init = norm_init(c);
     weight.summed = true;
   }
 }
 
-void add_feed_forward(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
+/// One layer of `columns` that every token goes through.
+void add_columns(const Config& c, TensorList& list, int layer, const std::string& name, std::int64_t columns, Init output_init) {
   const int fused = c.gated() ? 2 : 1;
-  const std::int64_t rows = std::int64_t{fused} * c.feed_forward;
+  const std::int64_t rows = fused * columns;
   cut(list.matrix(layer, joined(name, ".up.weight"), rows, c.hidden), Axis::column, 0, 1, fused);
   if (c.feed_forward_bias) cut(list.vector(layer, joined(name, ".up.bias"), rows), Axis::column, 0, 1, fused);
-  cut(list.matrix(layer, joined(name, ".down.weight"), c.hidden, c.feed_forward, output_init), Axis::column, 1);
+  cut(list.matrix(layer, joined(name, ".down.weight"), c.hidden, columns, output_init), Axis::column, 1);
   if (c.feed_forward_bias) list.vector(layer, joined(name, ".down.bias"), c.hidden);
+}
+
+void add_experts(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
+  const Experts& x = c.experts;
+  const int fused = c.gated() ? 2 : 1;
+  const std::int64_t rows = std::int64_t{fused} * x.width;
+  list.matrix(layer, joined(name, ".experts.router.weight"), x.count, c.hidden);
+  cut(list.stack(layer, joined(name, ".experts.up.weight"), {x.count, rows, c.hidden}, Init::normal), Axis::column, 1, 1, fused);
+  if (c.feed_forward_bias) cut(list.stack(layer, joined(name, ".experts.up.bias"), {x.count, rows}, Init::zeros), Axis::column, 1, 1, fused);
+  cut(list.stack(layer, joined(name, ".experts.down.weight"), {x.count, c.hidden, x.width}, output_init), Axis::column, 2);
+  if (c.feed_forward_bias) list.stack(layer, joined(name, ".experts.down.bias"), {x.count, c.hidden}, Init::zeros);
+  if (x.shared_width > 0) add_columns(c, list, layer, joined(name, ".shared"), x.shared_width, output_init);
+  if (x.shared_gate) list.matrix(layer, joined(name, ".shared.gate.weight"), 1, c.hidden);
 }
 
 void add_block(const Config& c, TensorList& list, int block) {
@@ -99,8 +135,13 @@ void add_block(const Config& c, TensorList& list, int block) {
   list.norm(block + 1, joined(name, ".norm1"));
   add_attention(c, list, block + 1, joined(name, ".attention"), output_init);
   if (c.query_key_norms) add_head_norms(c, list, block + 1, joined(name, ".attention"));
+  if (c.output_norms) list.norm(block + 1, joined(name, ".attention.output_norm"));
   list.norm(block + 1, joined(name, ".norm2"));
-  add_feed_forward(c, list, block + 1, joined(name, ".feed_forward"), output_init);
+  if (c.experts.in_block(block))
+    add_experts(c, list, block + 1, name, output_init);
+  else
+    add_columns(c, list, block + 1, joined(name, ".feed_forward"), c.feed_forward, output_init);
+  if (c.output_norms) list.norm(block + 1, joined(name, ".feed_forward.output_norm"));
 }
 
 /// A half of the target's adapter is cut as its weight is; the other is whole, and each member has a part of its gradient.
@@ -148,6 +189,16 @@ int first_trained_layer(const Config& c, const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors)
     if (t.trained) first = std::min(first, t.layer);
   return first;
+}
+
+bool is_of_experts(const Tensor& tensor) {
+  return tensor.name.find(".experts.up.") != std::string::npos || tensor.name.find(".experts.down.") != std::string::npos;
+}
+
+std::int64_t active_parameter_count(const Config& c) {
+  std::int64_t sum = 0;
+  for (const Tensor& t : tensors(c)) sum += is_of_experts(t) ? t.elements() / c.experts.count * c.experts.per_token : t.elements();
+  return sum;
 }
 
 std::int64_t parameter_count(const Config& c) {

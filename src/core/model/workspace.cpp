@@ -10,9 +10,9 @@ namespace {
 constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 
 struct Terms {
-  std::int64_t n, held, d, w, attention, qkv, up, rows, pitch, length, head_size;
+  std::int64_t n, held, d, w, attention, qkv, up, routes, rows, pitch, length, head_size;
   std::int64_t threads;
-  bool pre, parallel, drops, relu, half, rms, head_norms, qkv_bias, output_bias, feed_forward_bias,
+  bool pre, parallel, output_norms, drops, relu, half, rms, head_norms, qkv_bias, output_bias, feed_forward_bias,
       shares;  // shares: the tokens between products
   Bytes e;
 
@@ -24,6 +24,7 @@ struct Terms {
         attention{std::int64_t{local_heads(c, s)} * c.head_size()},
         qkv{qkv_width(c, s)},
         up{up_width(c, s)},
+        routes{c.experts.on() ? c.experts.per_token : 0},
         rows{std::min(s.length, attention_block)},
         pitch{attention_pitch(s.cache > 0 ? s.cache : s.length)},
         length{s.length},
@@ -31,6 +32,7 @@ struct Terms {
         threads{thread_count},
         pre{c.norm == NormPlacement::pre},
         parallel{c.parallel_residual},
+        output_norms{c.output_norms},
         drops{c.dropout > 0},
         relu{c.activation == Activation::relu},
         half{s.precision != Precision::fp32},
@@ -43,8 +45,8 @@ struct Terms {
         e{element_size(s.precision)} {}
 
   Bytes elements(std::int64_t count) const { return align_up(e * count, 64); }
-  /// The gradient before the dropout it went through.
-  Bytes masked() const { return drops ? elements(n * d) : Bytes{}; }
+  /// The gradient before the dropout or the norm it went through.
+  Bytes masked() const { return drops || output_norms ? elements(n * d) : Bytes{}; }
   /// Sums over rows, one partial sum per thread.
   Bytes column_sums(std::int64_t width) const { return threads * floats(width); }
   Bytes bias_sums(bool present, std::int64_t width) const { return present ? column_sums(width) : Bytes{}; }
@@ -60,17 +62,21 @@ Bytes attention_backward_thread(const Terms& t) {
 }
 
 /// Back through sums and norms to the gradient before a dropout, which goes to `partial` where tokens are shared.
-Bytes mlp_rows_backward(const Terms& t) { return (t.pre ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d); }
-Bytes attention_rows_backward(const Terms& t) { return t.norm_sums() + t.bias_sums(t.output_bias, t.d); }
+Bytes mlp_rows_backward(const Terms& t) { return (t.pre && !t.output_norms ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d); }
+Bytes attention_rows_backward(const Terms& t) { return (t.output_norms ? 2 : 1) * t.norm_sums() + t.bias_sums(t.output_bias, t.d); }
+
+/// Gradients of tokens in the order of their experts: what comes into the products, then what goes out.
+Bytes routed_gradient(const Terms& t) { return t.elements(t.routes * t.n * t.d); }
 
 Bytes mlp_backward(const Terms& t) {
-  const Bytes products = t.elements(t.n * t.up) + t.bias_sums(t.feed_forward_bias, t.up);
+  const Bytes products = routed_gradient(t) + t.elements(t.n * t.up) + t.bias_sums(t.feed_forward_bias, t.up);
   return t.shares ? products : t.masked() + mlp_rows_backward(t) + products;
 }
 
 /// The halves write what they keep where it is kept, the gradient before a dropout among it.
 Bytes mlp_backward_input(const Terms& t) {
-  return (t.relu ? Bytes{} : t.elements(t.n * t.up)) + t.bias_sums(t.feed_forward_bias, t.up) + (t.shares ? Bytes{} : mlp_rows_backward(t));
+  return routed_gradient(t) + (t.relu ? Bytes{} : t.elements(t.n * t.up)) + t.bias_sums(t.feed_forward_bias, t.up) +
+         (t.shares ? Bytes{} : mlp_rows_backward(t));
 }
 
 Bytes attention_products_backward(const Terms& t) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "flotilla/base/error.hpp"
@@ -19,22 +20,17 @@ class Hosts {
  public:
   Hosts(std::string name, int per_node) : name_{std::move(name)}, per_node_{per_node}, by_room_(static_cast<std::size_t>(per_node) + 1) {}
 
-  struct HostPlace {
-    std::string host;
-    int local_rank = 0;
-  };
-  /// In tensor order: on the fullest host that has room, else on fresh ones.
-  std::vector<HostPlace> take(int degree) {
-    std::vector<HostPlace> places;
+  /// Calls each(host's name, device's number there) in tensor order: on the fullest host that has room, else on fresh ones.
+  template <class Each>
+  void take(int degree, const Each& each) {
     for (int left = degree; left > 0;) {
       const auto [host, room] = degree <= per_node_ ? fullest_with(degree) : Host{count_++, per_node_};
-      const std::string name = text(name_, "-", host);
+      if (static_cast<std::size_t>(host) == names_.size()) names_.push_back(text(name_, "-", host));
       const int taken = std::min(left, room);
-      for (int i = 0; i < taken; ++i) places.push_back({name, per_node_ - room + i});
+      for (int i = 0; i < taken; ++i) each(names_[static_cast<std::size_t>(host)], per_node_ - room + i);
       by_room_[static_cast<std::size_t>(room - taken)].push_back(host);
       left -= taken;
     }
-    return places;
   }
 
  private:
@@ -52,6 +48,7 @@ class Hosts {
   }
 
   std::string name_;
+  std::vector<std::string> names_;  ///< of the hosts that were begun
   int per_node_ = 1, count_ = 0;
   std::vector<std::deque<int>> by_room_;  ///< hosts that were begun, by devices that are free
 };
@@ -61,7 +58,7 @@ class Allocator {
   explicit Allocator(const cluster::Profile& profile) : profile_{profile} {}
 
   Hosts& hosts_of(const Replica& replica, int stage, std::size_t number) {
-    const std::pair key{replica.zone, replica.device_type};
+    const std::pair<std::string_view, std::string_view> key{replica.zone, replica.device_type};
     if (const auto found = hosts_.find(key); found != hosts_.end()) return found->second;
     const auto* type = cluster::find_type(profile_, replica.device_type);
     FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "stages[", stage, "].replicas[", number, "].device_type: the profile knows no type ",
@@ -80,18 +77,18 @@ class Allocator {
   }
 
   const cluster::Profile& profile_;
-  std::map<std::pair<std::string, std::string>, Hosts> hosts_;
+  std::map<std::pair<std::string_view, std::string_view>, Hosts> hosts_;  ///< by zone and type, as some replica of the plan names them
 };
 
 }  // namespace
 
-Allocation allocate(const Plan& plan, const cluster::Profile& profile) {
+AllocatedPlan allocate(const Plan& plan, const cluster::Profile& profile) {
   struct Wanted {
     Replica* replica;
     int stage;
     std::size_t number;  ///< among the stage's replicas
   };
-  Allocation out{plan, {}};
+  AllocatedPlan out{plan, {}};
   std::vector<Wanted> order;
   for (int s = 0; s < own_stages(plan); ++s) {
     auto& replicas = out.plan.stages[static_cast<std::size_t>(s)].replicas;
@@ -110,11 +107,11 @@ Allocation allocate(const Plan& plan, const cluster::Profile& profile) {
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const Wanted& w) { return w.replica->tensor_parallel; });
   Allocator allocator{profile};
   for (const auto& [replica, stage, number] : order) {
-    const auto places = allocator.hosts_of(*replica, stage, number).take(replica->tensor_parallel);
-    for (std::size_t t = 0; t < places.size(); ++t) {
-      auto& device = out.devices[replica->devices[t].index()];
-      device.host = places[t].host, device.local_rank = places[t].local_rank;
-    }
+    std::size_t next = 0;
+    allocator.hosts_of(*replica, stage, number).take(replica->tensor_parallel, [&](const std::string& host, int local_rank) {
+      auto& device = out.devices[replica->devices[next++].index()];
+      device.host = host, device.local_rank = local_rank;
+    });
   }
   for (std::size_t s = static_cast<std::size_t>(own_stages(plan)); s < plan.stages.size(); ++s)
     out.plan.stages[s].replicas = out.plan.stages[s % static_cast<std::size_t>(own_stages(plan))].replicas;

@@ -93,7 +93,7 @@ int rank_count(const Plan& plan) {
   return count;
 }
 
-Place place_of(const Plan& plan, Rank rank) {
+RankCoordinates place_of(const Plan& plan, Rank rank) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r) {
       const std::vector<Rank>& devices = plan.stages[s].replicas[r].devices;

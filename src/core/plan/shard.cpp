@@ -37,7 +37,7 @@ std::vector<Box> boxes(const model::Tensor& tensor, const Shard& shard) {
   const std::int64_t outer = product(tensor.shape.begin(), cut), inner = product(cut + 1, tensor.shape.end());
   const std::int64_t local_extent = shard.shape[static_cast<std::size_t>(shard.dimension)];
   std::vector<Box> boxes;
-  for (const Interval& run : shard.intervals)
+  for (const ShardInterval& run : shard.intervals)
     boxes.push_back({outer, run.count * inner, run.global * inner, *cut * inner, run.local * inner, local_extent * inner});
   return boxes;
 }

@@ -19,7 +19,7 @@ const std::string& spell(const std::string& where) { return where; }
 
 /// Collects problems; `where` is spelled like the path to the field.
 struct Findings {
-  std::vector<Problem> problems;
+  std::vector<PlanProblem> problems;
 
   template <class Where, class... Parts>
   void expect(bool good, const Where& where, const Parts&... what) {
@@ -116,15 +116,15 @@ class Devices {
   }
 
  private:
-  static std::string where(const Place& place) {
+  static std::string where(const RankCoordinates& place) {
     const std::string devices = text("stages[", place.stage, "].replicas[", place.replica, "].devices");
     return place.tensor_index < 0 ? devices : text(devices, "[", place.tensor_index, "]");
   }
 
-  void check(Rank rank, const Place& place) {
+  void check(Rank rank, const RankCoordinates& place) {
     if (!rank.valid() || rank.value >= needed_)
       found_.expect(false, where(place), "is rank ", rank, ", expected 0 to ", needed_ - 1, ": a plan of n devices uses ranks 0 to n-1");
-    Place& earlier = rank.valid() && rank.index() < seen_.size() ? seen_[rank.index()] : strays_[rank];
+    RankCoordinates& earlier = rank.valid() && rank.index() < seen_.size() ? seen_[rank.index()] : strays_[rank];
     if (earlier.stage >= 0)
       found_.expect(false, where(place), "is rank ", rank, " again; it already stands at ", where(earlier));
     else
@@ -132,8 +132,8 @@ class Devices {
   }
 
   Findings& found_;
-  std::vector<Place> seen_;                 // by rank, as far as ranks of this plan go
-  std::unordered_map<Rank, Place> strays_;  // where other ranks stand
+  std::vector<RankCoordinates> seen_;                 // by rank, as far as ranks of this plan go
+  std::unordered_map<Rank, RankCoordinates> strays_;  // where other ranks stand
   std::int64_t needed_ = 0;
   bool any_bound_ = false;
 };
@@ -170,7 +170,7 @@ void check_replicas(const Plan& plan, bool batch_possible, Findings& found) {
 
 }  // namespace
 
-std::vector<Problem> validate(const Plan& plan) {
+std::vector<PlanProblem> validate(const Plan& plan) {
   Findings found;
   if (!model_is_possible(plan, found)) return found.problems;
   const bool batch_possible = batch_is_possible(plan, found);
@@ -182,7 +182,7 @@ std::vector<Problem> validate(const Plan& plan) {
 }
 
 void require_valid(const Plan& plan, const std::string& source) {
-  const std::vector<Problem> problems = validate(plan);
+  const std::vector<PlanProblem> problems = validate(plan);
   FLOTILLA_REQUIRE(problems.empty(), ErrorKind::bad_input, source, ": ", problems.front().where, ": ", problems.front().what);
 }
 

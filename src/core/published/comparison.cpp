@@ -42,10 +42,12 @@ Bytes measured_part(const simulate::Forecast& forecast, const Expressed& run, co
   return most;
 }
 
-bool fits(const simulate::Forecast& forecast, const cluster::Profile& profile) {
+bool fits(const simulate::Forecast& forecast, const Expressed& run) {
+  const double held = run.plan.precision == Precision::fp32 ? 0 : run.runtime.layers->held_when_full_half;
   return std::ranges::all_of(forecast.kinds, [&](const simulate::RankKind& kind) {
-    const auto* type = cluster::find_type(profile, kind.device_type);
-    return type == nullptr || type->memory.count == 0 || kind.memory.peak() <= type->memory;
+    const auto* type = cluster::find_type(run.profile, kind.device_type);
+    const Bytes all = kind.memory.peak() + Bytes{static_cast<std::int64_t>(held * static_cast<double>(kind.memory.arena.count))};
+    return type == nullptr || type->memory.count == 0 || all <= type->memory;
   });
 }
 
@@ -57,7 +59,7 @@ void add_forecast(Comparison& c, const Expressed& run) {
   c.relative_error = forecast.relative_error;
   c.memory_bar = forecast.memory_error;
   if (c.run.measured.memory) c.memory = measured_part(forecast, run, c.run.measured);
-  c.fits = fits(forecast, run.profile);
+  c.fits = fits(forecast, run);
 }
 
 }  // namespace

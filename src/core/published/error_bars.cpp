@@ -111,6 +111,22 @@ double bar_of(const Residual& r, const BarFigures& figures) {
                     known_or(figures.runtimes, r.runtime, figures.other_runtime));
 }
 
+/// A figure from few sources tells little of the next source. So it moves towards the figure that serves all runtimes, which counts as half a
+/// source: the variance of a source never seen is that within sources and that between them. Beyond half a source, the loss of sources that
+/// are left out hardly falls (docs/measurements/error-bars.md).
+constexpr double sources_of_all = 0.5;
+
+void move_towards_all(BarFigures& figures, const std::vector<Residual>& residuals) {
+  std::map<std::string, std::map<std::string, double>> runs;
+  for (const auto& r : residuals) ++runs[r.runtime][r.source];
+  for (auto& [name, figure] : figures.runtimes) {
+    double sources = 0;
+    for (const auto& [source, count] : runs[name]) sources += std::min(1.0, count / runs_of_a_full_source);
+    const double variance = sources * figure * figure + sources_of_all * figures.other_runtime * figures.other_runtime;
+    figure = std::round(100 * std::sqrt(variance / (sources + sources_of_all))) / 100;
+  }
+}
+
 BarFigures figures_of(const std::vector<Residual>& residuals, const std::vector<Residual>& as_new) {
   const Evidence evidence{residuals};
   BarFigures best = from_start(evidence, starts.front());
@@ -125,6 +141,7 @@ BarFigures figures_of(const std::vector<Residual>& residuals, const std::vector<
   choose(evidence, one_runtime, one_runtime.other_runtime);
   best.other_device = one_device.other_device;
   best.other_runtime = one_runtime.other_runtime;
+  move_towards_all(best, residuals);
   return best;
 }
 

@@ -35,9 +35,10 @@ double bar_of(const Residual&, const BarFigures&);
 /// Sources count alike, those of fewer than 20 runs by their number. Figures are whole percents up to 30, coarser above: found one after
 /// the other, from three starts; those of devices at least 5, for runs of one configuration differ by as much. `as_new`: what the forecasts
 /// of the same runs miss where their devices take all figures but the vendor's from a relative; other_device is the one figure that serves
-/// these. other_runtime is the one that serves all runtimes together.
+/// these. other_runtime is the one that serves all runtimes together;
+/// those of single runtimes are moved towards it, the more the fewer sources tell of them.
 BarFigures figures_of(const std::vector<Residual>&, const std::vector<Residual>& as_new);
-/// What figures_of makes least.
+/// What figures_of makes least before it moves figures of runtimes.
 double bar_loss(const std::vector<Residual>&, const BarFigures&);
 /// Share of the residuals within their bars.
 double coverage_of(const std::vector<Residual>&, const BarFigures&);

@@ -5,6 +5,8 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/allocate.hpp"
+#include "kernels_of_run.hpp"
+#include "memory_of_run.hpp"
 #include "model_of_run.hpp"
 #include "network_of_run.hpp"
 #include "precision_of_run.hpp"
@@ -120,13 +122,13 @@ plan::Plan unbound_plan(const Run& run, const std::string& type, const KnownRunt
   return plan;
 }
 
-/// What cuBLAS takes in addition where its results must repeat (CUBLAS_WORKSPACE_CONFIG=:4096:8): 32 for 8 MiB on each of two streams.
-constexpr Bytes deterministic_workspaces{std::int64_t{48} << 20};
-
-/// What the run's device does to the runtime's kernels: its host starts them, its newer instructions are theirs or not.
-void run_on(program::LayerKernels& kernels, const cluster::CatalogueEntry& device) {
-  if (device.host_speed.known()) kernels.host = kernels.host / device.host_speed.value;
-  if (kernels.portable_attention && device.portable_share.known()) kernels.attention_share *= device.portable_share.value;
+/// Without a switch, a device's links go to the others of its board alone; boards are joined by PCIe 4.0 (16 lanes of a device carry 25
+/// GB/s of 31.5).
+void divide_into_boards(program::LayerRuntime& layers, const Hardware& stated, const cluster::CatalogueEntry& device) {
+  constexpr double link = 25e9, lanes = 25e9;
+  if (stated.pair_links == 0) return;
+  layers.board = 1 + static_cast<int>(device.node_pair_rate.value / (stated.pair_links * link));
+  layers.between_boards = {layers.board * lanes};
 }
 
 /// Of collectives beside products, what shows where copies and products share the memory with no buffers set apart for them: about half, as
@@ -146,14 +148,16 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   if (p.sharding == Sharding::optimizer) layers.sharded = program::ShardedState::optimizer;
   layers.shard_group = p.shard_group;
   if (p.overlap_gradients) layers.overlaps = *p.overlap_gradients;
-  if (p.attention == "flash") layers.kernels_half.score_passes_forward = layers.kernels_half.score_passes_backward = 0;
-  if (p.attention == "unfused") layers.kernels_half.score_passes_forward = 6.5, layers.kernels_half.score_passes_backward = 10;
+  if (run.runtime.starts_with("huggingface-trainer")) layers.overlaps = false;  // of 2021: DeepSpeed gathers ahead since 2022 (PR 1453)
+  set_kernels(layers.kernels_half, run, known.ours == "jax", device);
   if (run.precision.find("fp32 all-reduce") != std::string::npos) layers.gradient_half = {4};
-  if (run.deterministic && layers.workspaces.count > 0) layers.workspaces += deterministic_workspaces;
-  run_on(layers.kernels_half, device);
-  if (p.compiled) layers.kernels_half.fused = true;
+  layers.waits_for_kernels = run.waits_for_kernels;
+  set_memory(layers, run, device);
+  divide_into_boards(layers, run.hardware, device);
+  if (run.hardware.devices <= run.hardware.per_node) layers.reduction_host = {};  // was measured between nodes
   layers.narrow = narrow_products_of(run, device);
-  if (run.model.experts > 0) layers.experts = program::Experts{run.model.experts, run.model.experts_per_token, p.experts};
+  layers.expert_parallel = p.experts;
+  layers.groups_experts = layers.groups_experts && run.groups_experts;
   return runtime;
 }
 

@@ -64,6 +64,7 @@ model::Config model_of(const Run& run, int vocabulary_multiple) {
   c.heads = stated.heads;
   c.key_value_heads = stated.key_value_heads == stated.heads ? 0 : stated.key_value_heads;
   c.feed_forward = stated.feed_forward > 0 ? stated.feed_forward : usual_feed_forward * stated.hidden;
+  if (stated.experts > 0) c.experts = {stated.experts, stated.experts_per_token, c.feed_forward};
   const int words = stated.vocabulary > 0 ? stated.vocabulary : usual_vocabulary;
   c.vocabulary = (words + vocabulary_multiple - 1) / vocabulary_multiple * vocabulary_multiple;
   c.positions = std::max(stated.positions, run.length);

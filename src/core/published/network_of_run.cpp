@@ -14,6 +14,10 @@ void join_domain(cluster::CatalogueEntry& entry, const Hardware& stated) {
   entry.devices_per_node.value = domain;
 }
 
+/// NCCL knows no way from a GPU to an Omni-Path card but through the host's memory: half of what it reaches on InfiniBand, where the card
+/// reads the GPU's.
+constexpr double through_host = 0.5;
+
 }  // namespace
 
 std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::Catalogue& catalogue) {
@@ -24,6 +28,7 @@ std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::C
   if (run.hardware.node_pair.value > 0) entry.node_pair_rate = {run.hardware.node_pair.value, run.id};
   if (run.hardware.network_cards > 0) entry.network_cards = {static_cast<double>(run.hardware.network_cards), run.id};
   if (run.hardware.network_card.value > 0) entry.network_card_rate = {run.hardware.network_card.value, run.id};
+  if (run.hardware.omni_path) entry.network_share = {through_host * entry.network_share.value, run.id};
   join_domain(entry, run.hardware);
   return entry;
 }

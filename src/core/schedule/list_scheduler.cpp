@@ -74,7 +74,7 @@ class ListScheduler {
     if (here.busy) return;
     const auto pass = rule_.next(state_, p, r);
     if (!pass) return;
-    Progress& progress = here.chunks[at(pass->chunk)];
+    ChunkProgress& progress = here.chunks[at(pass->chunk)];
     switch (pass->work) {
       case Work::forward: ++progress.forwards, ++here.in_flight; break;
       case Work::backward: ++progress.backwards; break;
@@ -88,7 +88,7 @@ class ListScheduler {
 
   void end(const Event& ended) {
     ScheduledDevice& here = state_.device(ended.stage, ended.replica);
-    Progress& progress = here.chunks[at(ended.pass.chunk)];
+    ChunkProgress& progress = here.chunks[at(ended.pass.chunk)];
     here.busy = false;
     if (ended.pass.work == Work::weights) return;
     if (ended.pass.work == Work::forward)
@@ -110,7 +110,7 @@ class ListScheduler {
   }
 
   void arrive(const Event& message) {
-    Progress& progress = state_.device(message.stage, message.replica).chunks[at(message.pass.chunk)];
+    ChunkProgress& progress = state_.device(message.stage, message.replica).chunks[at(message.pass.chunk)];
     ++(message.pass.work == Work::forward ? progress.forwards_sent : progress.backwards_sent);
   }
 
@@ -224,7 +224,7 @@ bool PipelineState::has_come_backward(int stage, const ScheduledDevice& here, co
 bool PipelineState::is_done() const {
   const auto done = [&](const ScheduledDevice& device) {
     return std::ranges::all_of(device.chunks,
-                               [&](const Progress& c) { return (training_ ? c.backwards_done : c.forwards_done) == device.count(); });
+                               [&](const ChunkProgress& c) { return (training_ ? c.backwards_done : c.forwards_done) == device.count(); });
   };
   return std::ranges::all_of(stages_, [&](const auto& stage) { return std::ranges::all_of(stage, done); });
 }

@@ -29,7 +29,7 @@ struct Partner {
 };
 
 /// How far a chunk of a device is: passes begun, ended, and those whose messages have arrived.
-struct Progress {
+struct ChunkProgress {
   int forwards = 0, backwards = 0, weights = 0;
   int forwards_done = 0, backwards_done = 0;
   int forwards_sent = 0, backwards_sent = 0;
@@ -44,7 +44,7 @@ struct ScheduledDevice {
   int deferred = -1;                                ///< weight-gradient halves that wait; set by the rule. -1: passes are whole
   int in_flight = 0;                                ///< passes
   bool busy = false;
-  std::vector<Progress> chunks;
+  std::vector<ChunkProgress> chunks;
   std::vector<TimedPass> passes;  ///< begun, in order
 
   int count() const { return static_cast<int>(microbatches.size()); }

@@ -12,7 +12,7 @@ namespace flotilla::schedule {
 namespace {
 
 /// A device holds one stage: chunk 0 is all there is.
-const Progress& progress_of(const ScheduledDevice& device) { return device.chunks.front(); }
+const ChunkProgress& progress_of(const ScheduledDevice& device) { return device.chunks.front(); }
 
 class BackwardFirst : public PassRule {
  public:
@@ -31,7 +31,7 @@ class BackwardFirst : public PassRule {
 
   std::optional<Pass> next(const PipelineState& state, int stage, int replica) const override {
     const ScheduledDevice& here = state.device(stage, replica);
-    const Progress& progress = progress_of(here);
+    const ChunkProgress& progress = progress_of(here);
     if (here.deferred >= 0 && progress.weights < progress.backwards_done - here.deferred) return Pass{Work::weights, 0, progress.weights};
     if (may_go_back(state, stage, here)) return Pass{Work::backward, 0, progress.backwards};
     if (may_go_forward(state, stage, here)) return Pass{Work::forward, 0, progress.forwards};

@@ -66,8 +66,8 @@ std::vector<T> texts_of(const Json& object) {
   return all;
 }
 
-std::vector<bench::Figure> figures_of(const Json& object) {
-  std::vector<bench::Figure> all;
+std::vector<bench::MeasuredFigure> figures_of(const Json& object) {
+  std::vector<bench::MeasuredFigure> all;
   for (const auto& key : object.keys()) {
     const Json place = object.at(key);
     all.push_back({key, place.as_double(0)});
@@ -95,7 +95,7 @@ NodeReport node_of(const Json& json) {
   node.figures = figures_of(json.at("figures"));
   for (const auto& core : json.at("cores").items())
     node.cores.push_back({core.get_int("cpu", 0), core.get_string("digest"), {core.get_double("step_seconds", 0)}});
-  node.answers = texts_of<bench::Answer>(json.at("answers"));
+  node.answers = texts_of<bench::AnswerDigest>(json.at("answers"));
   node.failures = texts_of<bench::Failure>(json.at("failures"));
   if (json.has("others_share")) node.others = json.get_double("others_share", -1);
   if (json.has("card")) node.card = detail::card_of(json.at("card"));
@@ -166,7 +166,7 @@ bench::Series series_of(const Json& json) {
 }
 
 /// "2026-11-23T19:00:00Z" as part of a file's name.
-std::string name_of(const bench::Report& report) {
+std::string name_of(const bench::BenchReport& report) {
   std::string date = report.measured_at;
   std::erase_if(date, [](char c) { return c == ':' || c == '/'; });
   return text("bench-", date);
@@ -174,7 +174,7 @@ std::string name_of(const bench::Report& report) {
 
 }  // namespace
 
-std::string bench_to_json(const bench::Report& report) {
+std::string bench_to_json(const bench::BenchReport& report) {
   auto document = bench_head(bench_format);
   document.push_back({"measured_at", report.measured_at});
   document.push_back({"nodes", bench_array(report.nodes, [](const auto& node) { return object_of(node); })});
@@ -187,10 +187,10 @@ std::string bench_to_json(const bench::Report& report) {
   return detail::pretty(Node{document}) + "\n";
 }
 
-bench::Report bench_from_json(std::string_view json, std::string_view source) {
+bench::BenchReport bench_from_json(std::string_view json, std::string_view source) {
   const Json document = Json::parse(json, source);
   require_format(document, bench_format, bench_version);
-  bench::Report report;
+  bench::BenchReport report;
   report.measured_at = document.get_string("measured_at");
   for (const auto& node : document.at("nodes").items()) report.nodes.push_back(node_of(node));
   for (const auto& lost : document.at("lost").items()) report.lost.push_back({lost.get_string("host"), lost.get_string("last")});
@@ -201,7 +201,7 @@ bench::Report bench_from_json(std::string_view json, std::string_view source) {
   return report;
 }
 
-bench::Report read_bench(const fs::path& path) { return bench_from_json(read_text(path), path.string()); }
+bench::BenchReport read_bench(const fs::path& path) { return bench_from_json(read_text(path), path.string()); }
 
 std::string node_report_to_json(const NodeReport& node) {
   auto document = bench_head(node_format);
@@ -215,10 +215,10 @@ NodeReport read_node_report(const fs::path& path) {
   return node_of(document.at("node"));
 }
 
-std::vector<bench::Report> read_bench_history(const fs::path& folder, std::size_t most, std::vector<std::string>& refused) {
+std::vector<bench::BenchReport> read_bench_history(const fs::path& folder, std::size_t most, std::vector<std::string>& refused) {
   auto names = names_in(folder).value_or(std::vector<std::string>{});
   std::erase_if(names, [](const std::string& name) { return !name.starts_with("bench-") || !name.ends_with(history_ending); });
-  std::vector<bench::Report> history;
+  std::vector<bench::BenchReport> history;
   for (const auto& name : std::span{names}.last(std::min(most, names.size()))) try {
       history.push_back(read_bench(folder / name));
     } catch (const Error& error) {
@@ -227,7 +227,7 @@ std::vector<bench::Report> read_bench_history(const fs::path& folder, std::size_
   return history;
 }
 
-fs::path add_to_bench_history(const fs::path& folder, const bench::Report& report) {
+fs::path add_to_bench_history(const fs::path& folder, const bench::BenchReport& report) {
   make_folders(folder);
   fs::path path = folder / text(name_of(report), history_ending);
   for (int copy = 2; facts_of(path); ++copy) path = folder / text(name_of(report), "-", copy, history_ending);

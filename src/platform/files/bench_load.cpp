@@ -1,35 +1,39 @@
 #include "bench_load.hpp"
 
+#include "flotilla/base/text.hpp"
+
 namespace flotilla::files::detail {
 namespace {
 
 using bench::CardEntry;
 using bench::Soak;
 
-/// A counter that the kernel may not have.
+/// A counter that the kernel or a GPU may not have; that of GPUs is missing in older reports.
 Node count_node(const std::optional<std::int64_t>& count) { return count ? Node{*count} : Node{}; }
 
 std::optional<std::int64_t> count_of(const Json& object, std::string_view key) {
-  if (object.at(key).is_null()) return std::nullopt;
+  if (!object.has(key) || object.at(key).is_null()) return std::nullopt;
   return object.get_int64(key, 0);
 }
 
 Node window_node(const bench::SoakWindow& w) {
   return Node::Object{{"at_seconds", w.at.value},         {"steps_per_second", w.steps},      {"step_seconds", w.step.value},
-                      {"others_share", w.others},         {"temperature_celsius", w.temperature}, {"frequency_hertz", w.frequency}};
+                      {"others_share", w.others},         {"temperature_celsius", w.temperature}, {"frequency_hertz", w.frequency},
+                      {"gpu_steps_per_second", w.gpu_steps}, {"gpu_step_seconds", w.gpu_step.value}};
 }
 
 bench::SoakWindow window_of(const Json& w) {
   return {{w.get_double("at_seconds", 0)}, w.get_double("steps_per_second", 0), {w.get_double("step_seconds", 0)},
-          w.get_double("others_share", -1), w.get_double("temperature_celsius"), w.get_double("frequency_hertz", 0)};
+          w.get_double("others_share", -1), w.get_double("temperature_celsius"), w.get_double("frequency_hertz", 0),
+          w.has("gpu_step_seconds") ? w.get_double("gpu_steps_per_second", 0) : 0, {w.has("gpu_step_seconds") ? w.get_double("gpu_step_seconds", 0) : 0}};
 }
 
 Node wrong_node(const bench::WrongStep& w) {
-  return Node::Object{{"at_seconds", w.at.value}, {"cpu", w.cpu}, {"digest", w.digest}, {"expected", w.expected}};
+  return Node::Object{{"at_seconds", w.at.value}, {"device", w.device}, {"digest", w.digest}, {"expected", w.expected}};
 }
 
 bench::WrongStep wrong_of(const Json& w) {
-  return {{w.get_double("at_seconds", 0)}, w.get_int("cpu", 0), w.get_string("digest"), w.get_string("expected")};
+  return {{w.get_double("at_seconds", 0)}, w.has("cpu") ? text("hardware thread ", w.get_int("cpu", 0)) : w.get_string("device"), w.get_string("digest"), w.get_string("expected")};
 }
 
 Node entry_node(const CardEntry& e) {
@@ -97,6 +101,10 @@ Node soak_node(const Soak& s) {
                       {"throttled", count_node(s.throttled)},
                       {"corrected_memory_errors", count_node(s.corrected)},
                       {"uncorrected_memory_errors", count_node(s.uncorrected)},
+                      {"gpus", s.gpus},
+                      {"gpu_throttled", count_node(s.gpu_throttled)},
+                      {"gpu_corrected_memory_errors", count_node(s.gpu_corrected)},
+                      {"gpu_uncorrected_memory_errors", count_node(s.gpu_uncorrected)},
                       {"windows", load_array(s.windows, window_node)}};
 }
 
@@ -111,6 +119,10 @@ Soak soak_of(const Json& s) {
   soak.throttled = count_of(s, "throttled");
   soak.corrected = count_of(s, "corrected_memory_errors");
   soak.uncorrected = count_of(s, "uncorrected_memory_errors");
+  soak.gpus = s.has("gpus") ? s.get_int("gpus", 0) : 0;
+  soak.gpu_throttled = count_of(s, "gpu_throttled");
+  soak.gpu_corrected = count_of(s, "gpu_corrected_memory_errors");
+  soak.gpu_uncorrected = count_of(s, "gpu_uncorrected_memory_errors");
   for (const auto& window : s.at("windows").items()) soak.windows.push_back(window_of(window));
   return soak;
 }

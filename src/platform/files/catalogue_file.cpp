@@ -16,11 +16,11 @@ using cluster::CatalogueEntry;
 using cluster::Figure;
 using cluster::ProductFigures;
 
-constexpr std::string_view format = "flotilla-catalogue";
-constexpr std::int64_t version = 1;
+constexpr std::string_view catalogue_format = "flotilla-catalogue";
+constexpr std::int64_t catalogue_version = 1;
 constexpr double least_rate = 1;      // of bytes or FLOPs per second: none is zero, for times are divided by it
 constexpr double least_share = 1e-6;  // likewise
-constexpr double most = 1e24;         // of anything
+constexpr double most_of_any = 1e24;
 constexpr double most_in_node = 1e6;  // of a node
 constexpr double most_error = 10;     // relative
 constexpr double longest = 60;        // seconds of a latency
@@ -32,24 +32,26 @@ struct Row {
   double least, most;
 };
 
-constexpr std::array rows{
+constexpr std::array figure_rows{
     Row{"memory_bytes", [](CatalogueEntry& e) -> Figure& { return e.memory; }, 1, 1e15},
-    Row{"memory_bandwidth_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.memory_bandwidth; }, least_rate, most},
+    Row{"memory_bandwidth_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.memory_bandwidth; }, least_rate, most_of_any},
     Row{"memory_share", [](CatalogueEntry& e) -> Figure& { return e.memory_share; }, least_share, 1},
     Row{"overlap_share", [](CatalogueEntry& e) -> Figure& { return e.overlap; }, 0, 1},
     Row{"launch_s", [](CatalogueEntry& e) -> Figure& { return e.launch; }, 0, longest},
     Row{"context_bytes", [](CatalogueEntry& e) -> Figure& { return e.context; }, 0, 1e12},
     Row{"portable_share", [](CatalogueEntry& e) -> Figure& { return e.portable_share; }, least_share, 1},
+    Row{"exponential_share", [](CatalogueEntry& e) -> Figure& { return e.exponential_share; }, least_share, 1},
     Row{"host_speed", [](CatalogueEntry& e) -> Figure& { return e.host_speed; }, least_share, 1e3},
+    Row{"matrix_workspace_bytes", [](CatalogueEntry& e) -> Figure& { return e.matrix_workspace; }, 0, 1e12},
     Row{"power_watts", [](CatalogueEntry& e) -> Figure& { return e.power; }, 0, 1e6},
     Row{"devices_per_node", [](CatalogueEntry& e) -> Figure& { return e.devices_per_node; }, 1, most_in_node},
     Row{"domain_devices", [](CatalogueEntry& e) -> Figure& { return e.domain_devices; }, 1, most_in_node},
-    Row{"node_device_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_device_rate; }, least_rate, most},
-    Row{"node_pair_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_pair_rate; }, least_rate, most},
+    Row{"node_device_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_device_rate; }, least_rate, most_of_any},
+    Row{"node_pair_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_pair_rate; }, least_rate, most_of_any},
     Row{"node_share", [](CatalogueEntry& e) -> Figure& { return e.node_share; }, least_share, 1},
-    Row{"switch_sums_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.switch_sums; }, least_rate, most},
+    Row{"switch_sums_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.switch_sums; }, least_rate, most_of_any},
     Row{"node_latency_s", [](CatalogueEntry& e) -> Figure& { return e.node_latency; }, 0, longest},
-    Row{"network_card_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.network_card_rate; }, least_rate, most},
+    Row{"network_card_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.network_card_rate; }, least_rate, most_of_any},
     Row{"network_cards_per_node", [](CatalogueEntry& e) -> Figure& { return e.network_cards; }, 1, most_in_node},
     Row{"network_share", [](CatalogueEntry& e) -> Figure& { return e.network_share; }, least_share, 1},
     Row{"network_latency_s", [](CatalogueEntry& e) -> Figure& { return e.network_latency; }, 0, longest},
@@ -64,9 +66,9 @@ struct ProductRow {
 };
 
 constexpr std::array product_rows{
-    ProductRow{"peak_", "_flops_per_s", &ProductFigures::peak, least_rate, most},
+    ProductRow{"peak_", "_flops_per_s", &ProductFigures::peak, least_rate, most_of_any},
     ProductRow{"matrix_", "_share", &ProductFigures::matrix, least_share, 1},
-    ProductRow{"half_", "_flops", &ProductFigures::half, 0, most},
+    ProductRow{"half_", "_flops", &ProductFigures::half, 0, most_of_any},
     ProductRow{"relative_error_", "", &ProductFigures::relative_error, 0, most_error},
 };
 
@@ -91,7 +93,7 @@ Figure figure_of(const Json& object, double least, double greatest, const Source
 
 void expect_known_keys(const Json& figures) {
   std::vector<std::string> known;
-  for (const Row& row : rows) known.emplace_back(row.key);
+  for (const Row& row : figure_rows) known.emplace_back(row.key);
   for (const Operands& kind : operands)
     for (const ProductRow& row : product_rows) known.push_back(text(row.before, kind.name, row.after));
   for (const std::string& key : figures.keys())
@@ -127,7 +129,7 @@ CatalogueEntry entry_of(const Json& object, const Sources& sources) {
   const Json figures = object.at("figures");
   expect_known_keys(figures);
   require_basics(figures);
-  for (const Row& row : rows)
+  for (const Row& row : figure_rows)
     if (figures.has(row.key)) row.place(entry) = figure_of(figures.at(row.key), row.least, row.most, sources);
   for (const Operands& kind : operands) read_products(figures, kind, sources, entry.*kind.place);
   return entry;
@@ -151,7 +153,7 @@ void require_new(const Json& object, const CatalogueEntry& entry, const cluster:
 }  // namespace
 
 cluster::Catalogue catalogue_from_json(const Json& document) {
-  require_format(document, format, version);
+  require_format(document, catalogue_format, catalogue_version);
   document.expect_keys({"format", "version", "sources", "device_types"});
   const Sources sources = sources_of(document.at("sources"));
   cluster::Catalogue catalogue;

@@ -5,45 +5,14 @@
 #include <optional>
 #include <vector>
 
-#include "document.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/look.hpp"
+#include "hugging_face_keys.hpp"
 
 namespace flotilla::files {
+using namespace config_json;
+
 namespace {
-
-/// Members of a config.json. Hugging Face leaves out, or sets to null, what has its default.
-class Keys {
- public:
-  explicit Keys(Json object) : object_{std::move(object)} {}
-
-  int integer(std::string_view key, int otherwise, int least = 1) const { return given(key) ? object_.get_int(key, least) : otherwise; }
-  double number(std::string_view key, double otherwise) const { return given(key) ? object_.get_double(key) : otherwise; }
-  bool flag(std::string_view key, bool otherwise) const { return given(key) ? object_.get_bool(key) : otherwise; }
-  std::string name(std::string_view key, std::string_view otherwise) const {
-    return given(key) ? object_.get_string(key) : std::string{otherwise};
-  }
-
-  bool is_null(std::string_view key) const { return object_.has(key) && object_.at(key).is_null(); }
-  /// A member that is an object or an array.
-  std::optional<Json> member(std::string_view key) const { return given(key) ? std::optional<Json>{object_.at(key)} : std::nullopt; }
-
-  void require_flag(std::string_view key, bool expected, bool otherwise) const {
-    if (flag(key, otherwise) == expected) return;
-    refuse(key, text("expected ", expected ? "true" : "false", "; Flotilla does not train the other kind"));
-  }
-  void require_number(std::string_view key, double expected, double otherwise) const {
-    if (number(key, otherwise) != expected) refuse(key, text("expected ", expected, ", got ", number(key, otherwise)));
-  }
-  [[noreturn]] void refuse(std::string_view key, const std::string& what) const {
-    if (object_.has(key)) object_.at(key).refuse(what);
-    object_.refuse(text(key, ": ", what));
-  }
-
- private:
-  bool given(std::string_view key) const { return object_.has(key) && !object_.at(key).is_null(); }
-  Json object_;
-};
 
 model::Activation activation(const Keys& keys, std::string_view key, std::string_view otherwise) {
   const std::string name = keys.name(key, otherwise);
@@ -98,8 +67,6 @@ void opt(const Keys& keys, model::Config& c) {
   keys.require_number("layerdrop", 0, 0);
 }
 
-constexpr int most_listed_blocks = 4096;  // lists of blocks are written out
-
 /// As few as say all of them; none where no block has a window.
 std::vector<int> shortest_period(std::vector<int> all) {
   std::size_t period = 1;
@@ -151,59 +118,67 @@ void gpt_neo(const Keys& keys, model::Config& c) {
   keys.require_flag("tie_word_embeddings", true, true);
 }
 
+/// One object that says how blocks turn.
+void read_rope(const Json& object, model::Rotary& r, double* turned = nullptr) {
+  const Keys scaling{object};
+  r.theta = scaling.number("rope_theta", r.theta);
+  const char* kind_key = object.has("rope_type") ? "rope_type" : "type";
+  const std::string kind = scaling.name(kind_key, "default");
+  if (kind != "default" && kind != "linear" && kind != "llama3")
+    scaling.refuse(kind_key, text("expected default, linear or llama3, got ", in_quotes(kind)));
+  if (turned)
+    *turned = scaling.number("partial_rotary_factor", *turned);
+  else
+    scaling.require_number("partial_rotary_factor", 1, 1);
+  if (kind == "default") return;
+  r.factor = scaling.number("factor", 8);
+  r.linear = kind == "linear";
+  if (r.linear) return;
+  r.low_frequency = scaling.number("low_freq_factor", 1);
+  r.high_frequency = scaling.number("high_freq_factor", 4);
+  r.original_positions = scaling.integer("original_max_position_embeddings", 8192);
+}
+
 /// `rope_parameters` since transformers 5; before, `rope_theta` and `rope_scaling`, whose kind was once called `type`. `turned`: the part
 /// of a head's columns, where a family may turn a part.
 void rotary(const Keys& keys, model::Rotary& r, std::string_view theta_key = "rope_theta", double* turned = nullptr) {
   r.theta = keys.number(theta_key, 10000);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const auto object = keys.member(key);
-    if (!object) continue;
-    const Keys scaling{*object};
-    r.theta = scaling.number("rope_theta", r.theta);
-    const char* kind_key = object->has("rope_type") ? "rope_type" : "type";
-    const std::string kind = scaling.name(kind_key, "default");
-    if (kind != "default" && kind != "llama3") scaling.refuse(kind_key, text("expected default or llama3, got ", in_quotes(kind)));
-    if (turned)
-      *turned = scaling.number("partial_rotary_factor", *turned);
-    else
-      scaling.require_number("partial_rotary_factor", 1, 1);
-    if (kind == "default") continue;
-    r.factor = scaling.number("factor", 8);
-    r.low_frequency = scaling.number("low_freq_factor", 1);
-    r.high_frequency = scaling.number("high_freq_factor", 4);
-    r.original_positions = scaling.integer("original_max_position_embeddings", 8192);
-  }
+  for (const char* key : {"rope_scaling", "rope_parameters"})
+    if (const auto object = keys.member(key)) read_rope(*object, r, turned);
   if (!(r.theta > 0)) keys.refuse(theta_key, text("expected a number above 0, got ", r.theta));
 }
 
-/// What differs between the models that are built like Llama, where their config.json leaves it out.
-struct LlamaDefaults {
-  int feed_forward, vocabulary, positions, key_value_heads;  ///< 0 heads of keys and values: as many as of queries
-  int head = 0;                                              ///< columns of a head; 0: hidden_size / num_attention_heads
-};
-
-void like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& otherwise) {
-  c.blocks = keys.integer("num_hidden_layers", 32);
-  c.hidden = c.embedding_width = keys.integer("hidden_size", 4096);
-  c.heads = keys.integer("num_attention_heads", 32);
+/// Norms without mean and bias, a gate, rotation and no biases: all but the gate's activation and how blocks turn.
+void built_like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& otherwise) {
+  c.blocks = keys.integer("num_hidden_layers", otherwise.blocks);
+  c.hidden = c.embedding_width = keys.integer("hidden_size", otherwise.hidden);
+  c.heads = keys.integer("num_attention_heads", otherwise.heads);
   c.key_value_heads = keys.integer("num_key_value_heads", otherwise.key_value_heads > 0 ? otherwise.key_value_heads : c.heads);
   if (c.key_value_heads == c.heads) c.key_value_heads = 0;
   c.feed_forward = keys.integer("intermediate_size", otherwise.feed_forward);
   c.vocabulary = keys.integer("vocab_size", otherwise.vocabulary);
   c.positions = keys.integer("max_position_embeddings", otherwise.positions);
-  c.activation = model::Activation::swiglu;
-  const std::string gate = keys.name("hidden_act", "silu");
-  if (gate != "silu" && gate != "swish") keys.refuse("hidden_act", text("expected silu, got ", in_quotes(gate)));
   c.norm_kind = model::NormKind::rms;
   c.norm_epsilon = keys.number("rms_norm_eps", 1e-6);
   c.attention_dropout = keys.number("attention_dropout", 0);
   c.init_std = keys.number("initializer_range", 0.02);
-  rotary(keys, c.rotary);
   c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
-  c.tied_head = keys.flag("tie_word_embeddings", false);
+  c.tied_head = keys.flag("tie_word_embeddings", otherwise.tied_head);
   const int head = keys.integer("head_dim", otherwise.head > 0 ? otherwise.head : c.hidden / c.heads);
   c.head_width = std::int64_t{head} * c.heads == c.hidden ? 0 : head;
 }
+
+}  // namespace
+
+void config_json::like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& otherwise) {
+  built_like_llama(keys, c, otherwise);
+  c.activation = model::Activation::swiglu;
+  const std::string gate = keys.name("hidden_act", "silu");
+  if (gate != "silu" && gate != "swish") keys.refuse("hidden_act", text("expected silu, got ", in_quotes(gate)));
+  rotary(keys, c.rotary);
+}
+
+namespace {
 
 void llama(const Keys& keys, model::Config& c) {
   like_llama(keys, c, {11008, 32000, 2048, 0});
@@ -218,15 +193,13 @@ void mistral(const Keys& keys, model::Config& c) {
   if (window > 0) c.windows = {window};
 }
 
-/// layer_types, or what stood in its place before transformers 4.53: the blocks from max_window_layers on have a window.
-std::vector<int> qwen2_windows(const Keys& keys, int blocks) {
-  const int window = keys.flag("use_sliding_window", false) && !keys.is_null("sliding_window") ? keys.integer("sliding_window", 4096) : 0;
-  if (window == 0) return {};
+/// layer_types, or what stood in its place before transformers 4.53: `has_window` of a block's number.
+template <class HasWindow>
+std::vector<int> layer_windows(const Keys& keys, int blocks, int window, const HasWindow& has_window) {
   if (blocks > most_listed_blocks) keys.refuse("num_hidden_layers", text("expected at most ", most_listed_blocks, ", got ", blocks));
   std::vector<int> all;
-  const int first = keys.integer("max_window_layers", 28, 0);
   const auto types = keys.member("layer_types");
-  for (int block = 0; !types && block < blocks; ++block) all.push_back(block >= first ? window : 0);
+  for (int block = 0; !types && block < blocks; ++block) all.push_back(has_window(block) ? window : 0);
   for (const Json& type : types ? types->items() : std::vector<Json>{}) {
     const std::string name = type.as_string();
     if (name != "full_attention" && name != "sliding_attention")
@@ -236,6 +209,18 @@ std::vector<int> qwen2_windows(const Keys& keys, int blocks) {
   if (static_cast<int>(all.size()) != blocks) keys.refuse("layer_types", text("expected kinds of attention for ", blocks, " layers"));
   return shortest_period(std::move(all));
 }
+
+}  // namespace
+
+/// The blocks from max_window_layers on.
+std::vector<int> config_json::qwen2_windows(const Keys& keys, int blocks) {
+  const int window = keys.flag("use_sliding_window", false) && !keys.is_null("sliding_window") ? keys.integer("sliding_window", 4096) : 0;
+  if (window == 0) return {};
+  const int first = keys.integer("max_window_layers", 28, 0);
+  return layer_windows(keys, blocks, window, [&](int block) { return block >= first; });
+}
+
+namespace {
 
 /// Biases on queries, keys and values alone.
 void qwen2(const Keys& keys, model::Config& c) {
@@ -250,6 +235,56 @@ void qwen3(const Keys& keys, model::Config& c) {
   c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", false);
   c.query_key_norms = true;
   c.windows = qwen2_windows(keys, c.blocks);
+}
+
+/// Norms that multiply with 1 + weight, before and behind sub-layers; GeGLU; an embedding that is scaled. Every `period`-th block sees all
+/// keys before, the others a window of them.
+void like_gemma(const Keys& keys, model::Config& c, const LlamaDefaults& otherwise, int period) {
+  built_like_llama(keys, c, otherwise);
+  c.activation = model::Activation::geglu;
+  if (activation(keys, "hidden_activation", "gelu_pytorch_tanh") != model::Activation::gelu_tanh)
+    keys.refuse("hidden_activation", "expected gelu_pytorch_tanh");
+  c.norm_offset = c.output_norms = c.scaled_embedding = true;
+  c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", false);
+  c.score_width = keys.number("query_pre_attn_scalar", 256);
+  if (!(c.score_width > 0)) keys.refuse("query_pre_attn_scalar", text("expected a number above 0, got ", c.score_width));
+  if (c.score_width == c.head_size()) c.score_width = 0;
+  const int window = keys.is_null("sliding_window") ? 0 : keys.integer("sliding_window", 4096);
+  if (window > 0) c.windows = layer_windows(keys, c.blocks, window, [&](int block) { return (block + 1) % period != 0; });
+  keys.require_flag("use_bidirectional_attention", false, false);
+}
+
+/// A cap of scores or logits; null: none.
+double cap(const Keys& keys, std::string_view key, double otherwise) { return keys.is_null(key) ? 0 : keys.number(key, otherwise); }
+
+void gemma2(const Keys& keys, model::Config& c) {
+  like_gemma(keys, c, {9216, 256000, 8192, 4, 256, 26, 2304, 8, true}, 2);
+  rotary(keys, c.rotary);
+  c.score_cap = cap(keys, "attn_logit_softcapping", 50);
+  c.logit_cap = cap(keys, "final_logit_softcapping", 30);
+}
+
+/// How blocks turn, by their kind: `rope_parameters` since transformers 5; before, what is told apart by other keys.
+void gemma3_rotary(const Keys& keys, model::Rotary& r) {
+  r.theta = keys.number("rope_theta", 1e6);
+  model::Rotary windows;
+  windows.theta = keys.number("rope_local_base_freq", 1e4);
+  if (const auto object = keys.member("rope_scaling")) read_rope(*object, r);
+  if (const auto object = keys.member("rope_parameters"))
+    for (const auto& [key, rotary] : {std::pair{"full_attention", &r}, {"sliding_attention", &windows}})
+      if (const auto kind = Keys{*object}.member(key)) read_rope(*kind, *rotary);
+  if (windows.factor != 1) keys.refuse("rope_parameters", "expected rope_type default for sliding_attention");
+  r.window_theta = windows.theta;
+  if (!(r.theta > 0 && r.window_theta > 0)) keys.refuse("rope_theta", text("expected numbers above 0, got ", r.theta, " and ", r.window_theta));
+}
+
+/// Heads are normed; blocks with a window turn by angles of their own. Scores have no cap in transformers, whatever the file says.
+void gemma3(const Keys& keys, model::Config& c) {
+  like_gemma(keys, c, {9216, 262208, 131072, 4, 256, 26, 2304, 8, true}, keys.integer("sliding_window_pattern", 6));
+  gemma3_rotary(keys, c.rotary);
+  c.query_key_norms = true;
+  c.logit_cap = cap(keys, "final_logit_softcapping", 0);
+  if (cap(keys, "attn_logit_softcapping", 0) != 0) keys.refuse("attn_logit_softcapping", "expected null");
 }
 
 /// The part of each head that is turned, rounded down as transformers does it.
@@ -306,7 +341,11 @@ struct Family {
   void (*read)(const Keys&, model::Config&);
 };
 constexpr Family families[] = {{"gpt2", gpt2},   {"opt", opt},     {"gpt_neo", gpt_neo},   {"llama", llama}, {"mistral", mistral},
-                               {"qwen2", qwen2}, {"qwen3", qwen3}, {"gpt_neox", gpt_neox}, {"bloom", bloom}};
+                               {"qwen2", qwen2}, {"qwen3", qwen3}, {"gpt_neox", gpt_neox}, {"bloom", bloom},
+                               {"gemma2", gemma2}, {"gemma3_text", gemma3}, {"mixtral", mixtral},   {"qwen2_moe", qwen2_moe},
+                               {"qwen3_moe", qwen3_moe}, {"olmoe", olmoe}, {"deepseek", deepseek}};
+/// Attention over a low-rank projection of keys and values (DeepSeek-AI 2024, https://arxiv.org/abs/2405.04434), which we have no costs of.
+constexpr std::string_view latent_families[] = {"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"};
 
 std::string family_names() {
   std::string names;
@@ -321,6 +360,11 @@ model::Config config_of(const Json& document, std::string_view name) {
   config.name = name;
   config.family = document.get_string("model_type");
   keys.require_flag("is_encoder_decoder", false, false);
+  if (config.family == "gemma3")
+    document.at("model_type").refuse("expected gemma3_text; Flotilla trains Gemma 3 without its part for images: save its language model alone");
+  if (std::ranges::find(latent_families, config.family) != std::end(latent_families))
+    document.at("model_type").refuse(text("expected ", family_names(), ", got ", in_quotes(config.family),
+                                          ", which has multi-head latent attention; Flotilla has no forecast of it"));
   const auto* family = std::ranges::find(families, config.family, &Family::name);
   if (family == std::end(families))
     document.at("model_type").refuse(text("expected ", family_names(), ", got ", document.at("model_type").one_line()));

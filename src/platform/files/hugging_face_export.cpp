@@ -70,6 +70,7 @@ void write_gpt_neo(const model::Config& c, Node::Object& o) {
 
 Node rope_scaling(const model::Rotary& r) {
   if (r.factor == 1) return {};
+  if (r.linear) return Node::Object{{"rope_type", "linear"}, {"factor", r.factor}};
   return Node::Object{{"rope_type", "llama3"},
                       {"factor", r.factor},
                       {"low_freq_factor", r.low_frequency},
@@ -77,8 +78,8 @@ Node rope_scaling(const model::Rotary& r) {
                       {"original_max_position_embeddings", r.original_positions}};
 }
 
-/// What the models that are built like Llama have in common.
-void write_like_llama(const model::Config& c, const char* architecture, Node::Object& o) {
+/// What the models that are built like Llama have in common, but for the gate's activation.
+void write_built_like_llama(const model::Config& c, const char* architecture, Node::Object& o) {
   o.insert(o.end(), {{"architectures", Node::Array{architecture}},
                      {"num_hidden_layers", c.blocks},
                      {"hidden_size", c.hidden},
@@ -87,12 +88,16 @@ void write_like_llama(const model::Config& c, const char* architecture, Node::Ob
                      {"head_dim", c.head_size()},
                      {"intermediate_size", c.feed_forward},
                      {"max_position_embeddings", c.positions},
-                     {"hidden_act", "silu"},
                      {"rms_norm_eps", c.norm_epsilon},
                      {"rope_theta", c.rotary.theta},
                      {"rope_scaling", rope_scaling(c.rotary)},
                      {"attention_dropout", c.attention_dropout},
                      {"initializer_range", c.init_std}});
+}
+
+void write_like_llama(const model::Config& c, const char* architecture, Node::Object& o) {
+  write_built_like_llama(c, architecture, o);
+  o.push_back({"hidden_act", "silu"});
 }
 
 void write_llama(const model::Config& c, Node::Object& o) {
@@ -105,13 +110,15 @@ void write_mistral(const model::Config& c, Node::Object& o) {
   o.push_back({"sliding_window", c.windows.empty() ? Node{} : Node{c.windows.front()}});
 }
 
-void write_qwen2_windows(const model::Config& c, Node::Object& o) {
-  const auto window = std::ranges::max_element(c.windows);
-  o.push_back({"use_sliding_window", !c.windows.empty()});
-  if (c.windows.empty()) return;
+void write_layer_windows(const model::Config& c, Node::Object& o) {
   Node::Array types;
   for (int block = 0; block < c.blocks; ++block) types.emplace_back(c.window(block) > 0 ? "sliding_attention" : "full_attention");
-  o.insert(o.end(), {{"sliding_window", *window}, {"layer_types", std::move(types)}});
+  o.insert(o.end(), {{"sliding_window", *std::ranges::max_element(c.windows)}, {"layer_types", std::move(types)}});
+}
+
+void write_qwen2_windows(const model::Config& c, Node::Object& o) {
+  o.push_back({"use_sliding_window", !c.windows.empty()});
+  if (!c.windows.empty()) write_layer_windows(c, o);
 }
 
 void write_qwen2(const model::Config& c, Node::Object& o) {
@@ -123,6 +130,28 @@ void write_qwen3(const model::Config& c, Node::Object& o) {
   write_like_llama(c, "Qwen3ForCausalLM", o);
   o.push_back({"attention_bias", c.qkv_bias});
   write_qwen2_windows(c, o);
+}
+
+Node cap(double value) { return value > 0 ? Node{value} : Node{}; }
+
+void write_gemma(const model::Config& c, const char* architecture, Node::Object& o) {
+  write_built_like_llama(c, architecture, o);
+  o.insert(o.end(), {{"hidden_activation", "gelu_pytorch_tanh"},
+                     {"query_pre_attn_scalar", c.score_width > 0 ? c.score_width : c.head_size()},
+                     {"attn_logit_softcapping", cap(c.score_cap)},
+                     {"final_logit_softcapping", cap(c.logit_cap)},
+                     {"attention_bias", c.qkv_bias}});
+  if (c.windows.empty())
+    o.push_back({"sliding_window", Node{}});
+  else
+    write_layer_windows(c, o);
+}
+
+void write_gemma2(const model::Config& c, Node::Object& o) { write_gemma(c, "Gemma2ForCausalLM", o); }
+
+void write_gemma3(const model::Config& c, Node::Object& o) {
+  write_gemma(c, "Gemma3ForCausalLM", o);
+  o.push_back({"rope_local_base_freq", c.rotary.window_theta});
 }
 
 /// Of a head: what times its columns, rounded down, are those that are turned.
@@ -170,14 +199,15 @@ struct WrittenFamily {
 };
 constexpr WrittenFamily written_families[] = {{"gpt2", write_gpt2},   {"opt", write_opt},           {"gpt_neo", write_gpt_neo},
                                               {"llama", write_llama}, {"mistral", write_mistral},   {"qwen2", write_qwen2},
-                                              {"qwen3", write_qwen3}, {"gpt_neox", write_gpt_neox}, {"bloom", write_bloom}};
+                                              {"qwen3", write_qwen3}, {"gpt_neox", write_gpt_neox}, {"bloom", write_bloom},
+                                              {"gemma2", write_gemma2}, {"gemma3_text", write_gemma3}};
 
 /// Tokens of a model whose tokenizer nobody has named: none.
 Node::Object from_nothing(const model::Config& c) {
   const auto* family = std::ranges::find(written_families, c.family, &WrittenFamily::name);
   FLOTILLA_REQUIRE(family != std::end(written_families), ErrorKind::unavailable,
                    "a config.json is written for models of the families gpt2, opt, ",
-                   "gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox and bloom; this model's is ", in_quotes(c.family));
+                   "gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox, bloom, gemma2 and gemma3_text; this model's is ", in_quotes(c.family));
   Node::Object object{{"model_type", c.family}};
   family->write(c, object);
   object.insert(object.end(), {{"vocab_size", c.vocabulary},
@@ -196,7 +226,7 @@ std::string hugging_face_config_to_json(const model::Config& config, Precision p
   auto kept = original.empty() ? Node{from_nothing(config)} : detail::parse(original, "config.json");
   FLOTILLA_REQUIRE(std::holds_alternative<Node::Object>(kept.value), ErrorKind::bad_input, "config.json: expected an object");
   auto& object = std::get<Node::Object>(kept.value);
-  std::erase_if(object, [](const detail::Member& m) { return m.key == "dtype" || m.key == "torch_dtype"; });
+  std::erase_if(object, [](const detail::ObjectMember& m) { return m.key == "dtype" || m.key == "torch_dtype"; });
   object.push_back({"dtype", torch_name(precision)});
   object.push_back({"torch_dtype", torch_name(precision)});  // before transformers 5
   return detail::pretty(kept) + "\n";

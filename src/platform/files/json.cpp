@@ -30,8 +30,8 @@ std::string pointer_step(std::string_view key) {
 
 }  // namespace detail
 
-using detail::Member;
 using detail::Node;
+using detail::ObjectMember;
 
 namespace {
 
@@ -40,14 +40,14 @@ class Index {
  public:
   explicit Index(const Node& root) { add(root); }
 
-  const Member* find(const Node& node, std::string_view key) const {
+  const ObjectMember* find(const Node& node, std::string_view key) const {
     const auto* object = std::get_if<Node::Object>(&node.value);
     if (!object) return nullptr;
     if (const auto large = members_.find(object); large != members_.end()) {
       const auto found = large->second.find(key);
       return found == large->second.end() ? nullptr : found->second;
     }
-    const auto found = std::ranges::find(*object, key, &Member::key);
+    const auto found = std::ranges::find(*object, key, &ObjectMember::key);
     return found == object->end() ? nullptr : &*found;
   }
 
@@ -60,11 +60,11 @@ class Index {
     const auto* object = std::get_if<Node::Object>(&node.value);
     if (!object) return;
     if (object->size() > small)
-      for (const Member& member : *object) members_[object].emplace(member.key, &member);
-    for (const Member& member : *object) add(member.node);
+      for (const ObjectMember& member : *object) members_[object].emplace(member.key, &member);
+    for (const ObjectMember& member : *object) add(member.node);
   }
 
-  std::unordered_map<const Node::Object*, std::unordered_map<std::string_view, const Member*>> members_;
+  std::unordered_map<const Node::Object*, std::unordered_map<std::string_view, const ObjectMember*>> members_;
 };
 
 }  // namespace
@@ -152,7 +152,7 @@ bool Json::has(std::string_view key) const {
 
 Json Json::at(std::string_view key) const {
   if (!is_object()) refuse("expected an object, got " + describe(*node_));
-  const Member* member = document_->index.find(*node_, key);
+  const ObjectMember* member = document_->index.find(*node_, key);
   if (!member) refuse(text("key ", in_quotes(key), " is missing"));
   return {document_, &member->node, pointer_ + detail::pointer_step(key)};
 }
@@ -160,7 +160,7 @@ Json Json::at(std::string_view key) const {
 std::vector<std::string> Json::keys() const {
   if (!is_object()) refuse("expected an object, got " + describe(*node_));
   std::vector<std::string> names;
-  for (const Member& member : std::get<Node::Object>(node_->value)) names.push_back(member.key);
+  for (const ObjectMember& member : std::get<Node::Object>(node_->value)) names.push_back(member.key);
   return names;
 }
 

@@ -18,7 +18,8 @@ struct ActivationWord {
   const char* word;
 };
 constexpr ActivationWord activations[] = {
-    {Activation::gelu_tanh, "gelu_tanh"}, {Activation::gelu, "gelu"}, {Activation::relu, "relu"}, {Activation::swiglu, "swiglu"}};
+    {Activation::gelu_tanh, "gelu_tanh"}, {Activation::gelu, "gelu"}, {Activation::relu, "relu"}, {Activation::swiglu, "swiglu"},
+    {Activation::geglu, "geglu"}};
 
 const char* word_for(Activation a) { return std::ranges::find(activations, a, &ActivationWord::activation)->word; }
 const char* word_for(NormKind n) { return n == NormKind::rms ? "rms" : "layer"; }
@@ -27,7 +28,7 @@ const char* word_for(NormPlacement n) { return n == NormPlacement::post ? "post"
 Activation parse_activation(const std::string& name) {
   const auto* found = std::ranges::find(activations, name, &ActivationWord::word);
   FLOTILLA_REQUIRE(found != std::end(activations), ErrorKind::bad_input, in_quotes(name),
-                   " is not an activation; expected gelu_tanh, gelu, relu or swiglu");
+                   " is not an activation; expected gelu_tanh, gelu, relu, swiglu or geglu");
   return found->activation;
 }
 
@@ -65,10 +66,23 @@ void each_flag(Config& c, const Visit& visit) {
 template <class Config, class Visit>
 void each_extra(Config& c, const Visit& visit) {
   visit("query_key_norms", c.query_key_norms);
+  visit("wide_head_norms", c.wide_head_norms);
   visit("alibi", c.alibi);
   visit("embedding_norm", c.embedding_norm);
   visit("parallel_residual", c.parallel_residual);
   visit("interleaved_qkv", c.interleaved_qkv);
+  visit("scaled_embedding", c.scaled_embedding);
+  visit("norm_offset", c.norm_offset);
+  visit("output_norms", c.output_norms);
+  visit("rotary_linear", c.rotary.linear);
+}
+/// Numbers that are 0 unless something is said.
+template <class Config, class Visit>
+void each_extra_number(Config& c, const Visit& visit) {
+  visit("rotary_window_theta", c.rotary.window_theta);
+  visit("score_width", c.score_width);
+  visit("score_cap", c.score_cap);
+  visit("logit_cap", c.logit_cap);
 }
 template <class Config, class Visit>
 void each_rotary_number(Config& c, const Visit& visit) {
@@ -99,12 +113,38 @@ detail::Node lora_object(const model::Lora& lora) {
   return object;
 }
 
+/// "experts": count, per_token, width and, where there are any, what else a block has beside them.
+model::Experts experts_of(const Json& object) {
+  object.expect_keys({"count", "per_token", "width", "shared_width", "shared_gate", "dense_blocks"});
+  model::Experts experts;
+  experts.count = object.get_int("count", 1);
+  experts.per_token = object.get_int("per_token", 1);
+  experts.width = object.get_int("width", 1);
+  if (object.has("shared_width")) experts.shared_width = object.get_int("shared_width", 1);
+  if (object.has("shared_gate")) experts.shared_gate = object.get_bool("shared_gate");
+  if (object.has("dense_blocks"))
+    for (const Json& block : object.at("dense_blocks").items()) experts.dense_blocks.push_back(block.as_int(0));
+  return experts;
+}
+
+detail::Node experts_object(const model::Experts& experts) {
+  detail::Node::Object object{{"count", experts.count}, {"per_token", experts.per_token}, {"width", experts.width}};
+  if (experts.shared_width > 0) object.push_back({"shared_width", experts.shared_width});
+  if (experts.shared_gate) object.push_back({"shared_gate", true});
+  if (!experts.dense_blocks.empty())
+    object.push_back({"dense_blocks", detail::Node::Array(experts.dense_blocks.begin(), experts.dense_blocks.end())});
+  return object;
+}
+
 void read_particulars(const Json& object, model::Config& c) {
   if (object.has("key_value_heads")) c.key_value_heads = object.get_int("key_value_heads", 1);
   if (c.key_value_heads == c.heads) c.key_value_heads = 0;
   if (object.has("head_width")) c.head_width = object.get_int("head_width", 1);
   each_extra(c, [&](const char* key, bool& flag) {
     if (object.has(key)) flag = object.get_bool(key);
+  });
+  each_extra_number(c, [&](const char* key, double& number) {
+    if (object.has(key)) number = object.get_double(key);
   });
   if (object.has("norm_kind")) c.norm_kind = parse_at(object.at("norm_kind"), parse_norm_kind);
   if (object.has("windows"))
@@ -114,6 +154,7 @@ void read_particulars(const Json& object, model::Config& c) {
   if (object.has("frozen"))
     for (const Json& pattern : object.at("frozen").items()) c.frozen.push_back(pattern.as_string());
   if (object.has("lora")) c.lora = lora_of(object.at("lora"));
+  if (object.has("experts")) c.experts = experts_of(object.at("experts"));
   each_rotary_number(c, [&](const char* key, double& number) {
     if (object.has(key)) number = object.get_double(key);
   });
@@ -129,6 +170,9 @@ void write_particulars(const model::Config& c, detail::Node::Object& object) {
   each_extra(c, [&](const char* key, bool flag) {
     if (flag) object.push_back({key, flag});
   });
+  each_extra_number(c, [&](const char* key, double number) {
+    if (number != 0) object.push_back({key, number});
+  });
   if (c.norm_kind != NormKind::layer) object.push_back({"norm_kind", word_for(c.norm_kind)});
   if (!c.windows.empty()) object.push_back({"windows", detail::Node::Array(c.windows.begin(), c.windows.end())});
   if (c.rotates()) {
@@ -141,6 +185,7 @@ void write_particulars(const model::Config& c, detail::Node::Object& object) {
   });
   if (!c.frozen.empty()) object.push_back({"frozen", detail::Node::Array(c.frozen.begin(), c.frozen.end())});
   if (c.lora.on()) object.push_back({"lora", lora_object(c.lora)});
+  if (c.experts.on()) object.push_back({"experts", experts_object(c.experts)});
 }
 
 model::Config config_of(const Json& object) {
@@ -165,10 +210,19 @@ model::Config config_of(const Json& object) {
                       "key_value_heads",
                       "head_width",
                       "query_key_norms",
+                      "wide_head_norms",
                       "alibi",
                       "embedding_norm",
                       "parallel_residual",
                       "interleaved_qkv",
+                      "scaled_embedding",
+                      "norm_offset",
+                      "output_norms",
+                      "rotary_linear",
+                      "rotary_window_theta",
+                      "score_width",
+                      "score_cap",
+                      "logit_cap",
                       "rotary_width",
                       "norm_kind",
                       "windows",
@@ -183,7 +237,8 @@ model::Config config_of(const Json& object) {
                       "feed_forward_bias",
                       "tied_head",
                       "frozen",
-                      "lora"});
+                      "lora",
+                      "experts"});
   model::Config c;
   c.name = get_string_or(object, "name", "");
   c.family = get_string_or(object, "family", "");

@@ -9,12 +9,12 @@
 
 namespace flotilla::files::detail {
 
-struct Member;
+struct ObjectMember;
 
 /// A JSON value, read or about to be written. Members of objects keep their order.
 struct Node {
   using Array = std::vector<Node>;
-  using Object = std::vector<Member>;
+  using Object = std::vector<ObjectMember>;
   std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value;
 
   Node();
@@ -29,12 +29,12 @@ struct Node {
   Node(Object v);
 };
 
-struct Member {
+struct ObjectMember {
   std::string key;
   Node node;
 };
 
-// Out of the class: a vector of Member may only be touched once Member is complete.
+// Out of the class: a vector of ObjectMember may only be touched once that is complete.
 inline Node::Node() : value{nullptr} {}
 template <std::same_as<bool> T>
 Node::Node(T v) : value{v} {}

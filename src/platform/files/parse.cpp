@@ -81,7 +81,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   void require_distinct_keys(const Node::Object& object) {
     std::vector<std::string_view> keys;
-    for (const Member& member : object) keys.push_back(member.key);
+    for (const ObjectMember& member : object) keys.push_back(member.key);
     std::ranges::sort(keys);
     const auto twice = std::ranges::adjacent_find(keys);
     if (twice != keys.end()) refuse(flotilla::text("key ", in_quotes(*twice), " occurs twice; remove one"));

@@ -62,7 +62,7 @@ std::string pointer(const std::string& where) {
 }
 
 void require_valid(const Json& document, const plan::Plan& plan) {
-  const std::vector<plan::Problem> problems = plan::validate(plan);
+  const std::vector<plan::PlanProblem> problems = plan::validate(plan);
   FLOTILLA_REQUIRE(problems.empty(), ErrorKind::bad_input, document.source(), ": ", document.pointer(), pointer(problems.front().where),
                    ": ", problems.front().what);
 }

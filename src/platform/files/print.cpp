@@ -22,7 +22,7 @@ bool is_flat_array(const Node& node) {
 }
 bool is_flat_object(const Node& node) {
   const auto* object = std::get_if<Node::Object>(&node.value);
-  return object && std::ranges::all_of(*object, [](const Member& m) { return is_scalar(m.node) || is_flat_array(m.node); });
+  return object && std::ranges::all_of(*object, [](const ObjectMember& m) { return is_scalar(m.node) || is_flat_array(m.node); });
 }
 
 void write_one_line(const Node& node, std::string& out);
@@ -49,7 +49,7 @@ void write_one_line(const Node& node, std::string& out) {
                  [&](const std::string& v) { out += json_string(v); },
                  [&](const Node::Array& v) { write_list(v, '[', ']', out, [&](const Node& n) { write_one_line(n, out); }); },
                  [&](const Node::Object& v) {
-                   write_list(v, '{', '}', out, [&](const Member& m) {
+                   write_list(v, '{', '}', out, [&](const ObjectMember& m) {
                      out += json_string(m.key) + ": ";
                      write_one_line(m.node, out);
                    });
@@ -76,7 +76,7 @@ void write_lines(const Elements& elements, char open, char close, std::size_t in
 }
 
 void write_members(const Node::Object& object, std::size_t indent, std::string& out) {
-  write_lines(object, '{', '}', indent, out, [&](const Member& m) {
+  write_lines(object, '{', '}', indent, out, [&](const ObjectMember& m) {
     const std::string key = json_string(m.key) + ": ";
     out += key;
     write_pretty(m.node, indent + 2, indent + 2 + key.size(), out);

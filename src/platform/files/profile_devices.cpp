@@ -48,6 +48,8 @@ Node type_object(const cluster::DeviceType& t) {
   if (t.nccl_memory.count != 0) object.emplace_back("nccl_memory_bytes", t.nccl_memory.count);
   if (t.device_mpi_memory.count != 0) object.emplace_back("device_mpi_memory_bytes", t.device_mpi_memory.count);
   if (t.switch_sums.value != 0) object.emplace_back("switch_sums_bytes_per_s", t.switch_sums.value);
+  if (t.interference.any())
+    object.emplace_back("interference", Node::Object{{"compute_share", t.interference.compute_share}, {"message_delay_s", t.interference.message_delay.value}});
   object.emplace_back("source", t.source);
   return object;
 }
@@ -80,6 +82,11 @@ cluster::CopyRate copies_of(const Json& object) {
   return {{object.at("latency_s").as_double(0, 1e3)}, {object.at("bandwidth_bytes_per_s").as_double(1, 1e18)}};
 }
 
+cluster::Interference interference_of(const Json& object) {
+  object.expect_keys({"compute_share", "message_delay_s"});
+  return {object.at("compute_share").as_double(0, 1), {object.at("message_delay_s").as_double(0, 1e3)}};
+}
+
 cluster::DeviceType type_of(const Json& object) {
   object.expect_keys({"name",
                       "kind",
@@ -101,6 +108,7 @@ cluster::DeviceType type_of(const Json& object) {
                       "nccl_memory_bytes",
                       "device_mpi_memory_bytes",
                       "switch_sums_bytes_per_s",
+                      "interference",
                       "source"});
   cluster::DeviceType type;
   type.name = object.get_string("name");
@@ -123,6 +131,7 @@ cluster::DeviceType type_of(const Json& object) {
   if (object.has("nccl_memory_bytes")) type.nccl_memory = {object.get_int64("nccl_memory_bytes", 0)};
   if (object.has("device_mpi_memory_bytes")) type.device_mpi_memory = {object.get_int64("device_mpi_memory_bytes", 0)};
   if (object.has("switch_sums_bytes_per_s")) type.switch_sums = {object.get_double("switch_sums_bytes_per_s", slowest_rate)};
+  if (object.has("interference")) type.interference = interference_of(object.at("interference"));
   type.source = get_string_or(object, "source", "");
   return type;
 }

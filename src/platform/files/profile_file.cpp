@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/files/corrections_file.hpp"
 #include "flotilla/files/fabric_links_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -35,7 +36,8 @@ constexpr std::array<Extra, 8> extras{
     Extra{"egress_prices", egress_prices_node, read_egress_prices, [](const cluster::Profile& p) { return p.egress_prices.empty(); }},
     Extra{"zone_prices", zone_prices_node, read_zone_prices, [](const cluster::Profile& p) { return p.zone_prices.empty(); }}};
 
-std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models, const std::vector<bench::FabricLink>& fabric_links) {
+std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models, const std::vector<bench::FabricLink>& fabric_links,
+                    const std::vector<cluster::Correction>& corrections = {}) {
   Node::Object object{{"format", std::string{profile_format}},
                       {"version", profile_version},
                       {"model_fingerprint", p.model_fingerprint},
@@ -49,6 +51,7 @@ std::string json_of(const cluster::Profile& p, const std::vector<model::Config>&
   for (const Extra& extra : extras)
     if (!extra.empty(p)) object.emplace_back(std::string{extra.key}, extra.node(p));
   if (!fabric_links.empty()) object.emplace_back("fabric_links", fabric_links_node(fabric_links));
+  if (!corrections.empty()) object.emplace_back("corrections", corrections_node(corrections));
   return detail::pretty(std::move(object));
 }
 
@@ -67,6 +70,10 @@ std::vector<model::Config> models_of(const Json& list) {
 
 std::string profile_to_json(const cluster::Profile& profile) { return json_of(profile, {}, {}); }
 std::string library_to_json(const Library& library) { return library_to_json(library, {}); }
+std::string library_to_json(const Library& library, const std::vector<bench::FabricLink>& fabric_links,
+                            const std::vector<cluster::Correction>& corrections) {
+  return json_of(library.profile, library.models, fabric_links, corrections);
+}
 std::string library_to_json(const Library& library, const std::vector<bench::FabricLink>& fabric_links) {
   return json_of(library.profile, library.models, fabric_links);
 }
@@ -75,7 +82,7 @@ Library library_from_json(const Json& document) {
   require_format(document, profile_format, profile_version);
   document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
                         "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "zone_prices", "uplinks",
-                        "device_links", "group_sums", "fabric_links"});
+                        "device_links", "group_sums", "fabric_links", "corrections"});
   Library library;
   cluster::Profile& profile = library.profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");
@@ -89,6 +96,7 @@ Library library_from_json(const Json& document) {
   for (const Extra& extra : extras)
     if (document.has(extra.key)) extra.read(document.at(extra.key), profile);
   fabric_links_of(document);  // a damaged list makes a damaged file
+  corrections_of(document);
   return library;
 }
 
@@ -99,6 +107,9 @@ Library library_from_json(std::string_view text, std::string_view source) { retu
 void write_profile(const std::filesystem::path& path, const cluster::Profile& profile) { write_text(path, profile_to_json(profile)); }
 void write_profile(const std::filesystem::path& path, const cluster::Profile& profile, const std::vector<bench::FabricLink>& fabric_links) {
   write_text(path, library_to_json({profile, {}}, fabric_links));
+}
+void write_profile(const std::filesystem::path& path, const cluster::Profile& profile, const std::vector<cluster::Correction>& corrections) {
+  write_text(path, json_of(profile, {}, {}, corrections));
 }
 void write_library(const std::filesystem::path& path, const Library& library) { write_text(path, library_to_json(library)); }
 cluster::Profile read_profile(const std::filesystem::path& path) { return profile_from_json(Json::read(path)); }

@@ -10,14 +10,13 @@ using cluster::LinkLevel;
 using detail::Node;
 
 constexpr double most_price = 1e9;  // of an hour of a device
-constexpr std::array<std::string_view, 3> levels{"node", "zone", "wide"};
 
 Node piece_object(const cluster::LinkPiece& p) {
   return Node::Object{{"from_bytes", p.from.count}, {"latency_s", p.latency.value}, {"bandwidth_bytes_per_s", p.bandwidth.value}};
 }
 
 Node link_object(const cluster::Link& l) {
-  Node::Object object{{"level", spelling(levels, l.level)}, {"from", l.from}, {"to", l.to}, {"relative_scatter", l.relative_scatter}};
+  Node::Object object{{"level", spelling(link_levels, l.level)}, {"from", l.from}, {"to", l.to}, {"relative_scatter", l.relative_scatter}};
   if (l.lanes != 1) object.emplace_back("lanes", l.lanes);
   object.emplace_back("pieces", array_of(l.pieces, piece_object));
   if (!l.sum_pieces.empty()) object.emplace_back("sum_pieces", array_of(l.sum_pieces, piece_object));
@@ -49,7 +48,7 @@ std::vector<cluster::LinkPiece> pieces_of(const Json& list) {
 cluster::Link link_of(const Json& object) {
   object.expect_keys({"level", "from", "to", "relative_scatter", "lanes", "pieces", "sum_pieces"});
   cluster::Link link;
-  link.level = parse_enum<LinkLevel>(object.at("level"), levels);
+  link.level = parse_enum<LinkLevel>(object.at("level"), link_levels);
   link.from = object.get_string("from");
   link.to = object.get_string("to");
   if (object.has("relative_scatter")) link.relative_scatter = object.get_double("relative_scatter", 0);
@@ -68,7 +67,7 @@ Node device_link_object(const cluster::DeviceLink& l) {
     return object;
   }
   object.insert(object.end(),
-                {{"level", spelling(levels, l.link.level)}, {"from", l.link.from}, {"to", l.link.to}, {"refusal", l.refusal}});
+                {{"level", spelling(link_levels, l.link.level)}, {"from", l.link.from}, {"to", l.link.to}, {"refusal", l.refusal}});
   return object;
 }
 
@@ -93,7 +92,7 @@ cluster::DeviceLink device_link_of(const Json& object) {
     known.link = link_of(object.at("link"));
     return known;
   }
-  known.link.level = parse_enum<LinkLevel>(object.at("level"), levels);
+  known.link.level = parse_enum<LinkLevel>(object.at("level"), link_levels);
   known.link.from = object.get_string("from");
   known.link.to = object.get_string("to");
   known.refusal = refusal_of(object);

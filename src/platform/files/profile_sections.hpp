@@ -6,6 +6,7 @@
 #include "document.hpp"
 #include "flotilla/bench/fabric_links.hpp"
 #include "flotilla/cluster/cluster.hpp"
+#include "flotilla/cluster/corrections.hpp"
 #include "node.hpp"
 
 /// The lists of a profile, one source file for each idea: devices, links, times of operations, measurements of whole layers.
@@ -16,6 +17,7 @@ namespace flotilla::files {
 inline constexpr std::size_t most_entries = 200'000;
 inline constexpr double slowest_rate = 1e-300;                                ///< bytes per second; no rate is zero
 inline constexpr std::array<std::string_view, 2> device_kinds{"cpu", "gpu"};  ///< cluster::DeviceKind
+inline constexpr std::array<std::string_view, 3> link_levels{"node", "zone", "wide"};  ///< cluster::LinkLevel
 inline constexpr int most_devices = 1 << 24;                                  ///< of anything that counts devices or sequences
 
 detail::Node device_types_node(const cluster::Profile&);
@@ -31,6 +33,7 @@ detail::Node uplinks_node(const cluster::Profile&);
 detail::Node device_links_node(const cluster::Profile&);
 detail::Node group_sums_node(const cluster::Profile&);
 detail::Node fabric_links_node(const std::vector<bench::FabricLink>&);
+detail::Node corrections_node(const std::vector<cluster::Correction>&);
 
 /// Each fills its list of the profile, whose device types must have been read before.
 void read_device_types(const Json& list, cluster::Profile&);

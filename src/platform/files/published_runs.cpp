@@ -41,10 +41,19 @@ void read_network_words(const std::string& words, published::Hardware& hardware)
   if (!std::regex_search(words, found, cards)) return;
   hardware.network_cards = std::stoi(found[1]);
   hardware.network_card = {std::stod(found[2]) * gigabit};
+  hardware.omni_path = words.find("Omni-Path") != std::string::npos;
+}
+
+/// "NVLink 4": links between two devices, as nvidia-smi counts them.
+void read_link_words(const std::string& words, published::Hardware& hardware) {
+  static const std::regex links{R"(NVLink (\d{1,2})\b)"};
+  std::smatch found;
+  if (std::regex_search(words, found, links)) hardware.pair_links = std::stoi(found[1]);
 }
 
 void read_network(const Json& place, published::Hardware& hardware) {
   read_network_words(text_or(place, "interconnect"), hardware);
+  read_link_words(text_or(place, "interconnect"), hardware);
   read_network_words(text_or(place, "inter_node"), hardware);
   if (has(place, "intra_node_gbit_per_s")) hardware.node_pair = {place.get_double("intra_node_gbit_per_s", 0) * gigabit};
   const auto one_card = [&](std::string_view key) {
@@ -127,10 +136,15 @@ void read_batch(const Json& place, Run& run) {
   if (run.global_batch == 0) run.global_batch = run.microbatch * count_or(place, "microbatches", 0) * run.parallel.data;
 }
 
-/// The most of all ranks, in MiB.
+/// The most of all ranks, in MiB. Where some rank's peak is what stays after the step, peaks were counted anew after the passes.
 std::optional<Bytes> most_allocated(const Json& ranks) {
   double highest = 0;
-  for (const auto& rank : ranks.keys()) highest = std::max(highest, ranks.at(rank).get_double("max_allocated_mib", 0));
+  for (const auto& name : ranks.keys()) {
+    const Json& rank = ranks.at(name);
+    const double peak = rank.get_double("max_allocated_mib", 0);
+    if (peak <= rank.get_double("allocated_mib", 0)) return std::nullopt;
+    highest = std::max(highest, peak);
+  }
   return highest > 0 ? std::optional{Bytes{static_cast<std::int64_t>(highest * (1 << 20))}} : std::nullopt;
 }
 
@@ -176,6 +190,34 @@ std::string attention_of(const Json& place, const Run& run) {
   return keeps || (names("_mcore_") && !names("_te_")) ? "unfused" : "flash";
 }
 
+/// What JAX-Toolbox's rows leave to its configurations (paxml, contrib/gpu/scripts_gpu/configs.py): GPT-3's 126M keep every activation, for
+/// their layers are not repeated; 5B keep products with weights (SAVE_DOT_WITH_NO_BATCH_DIM) and 175B nothing (SAVE_NOTHING). The scripts
+/// beside them switch cuDNN's attention off (NVTE_FUSED_ATTN=0).
+void read_configuration(Run& run) {
+  if (!run.runtime.starts_with("paxml") || run.model.family != "gpt3") return;
+  constexpr int hidden_5b = 4096, hidden_175b = 12288;
+  if (run.model.hidden >= hidden_5b) run.parallel.recompute = run.model.hidden >= hidden_175b ? "full" : "selective";
+  run.parallel.attention = run.runtime.find("Transformer Engine") != std::string::npos ? "unfused" : "compiled";
+}
+
+/// What a source says in words beside its rows: a test case's name has its options, and BLOOM's page has that large models hung on 20 nodes
+/// and more until CUDA_LAUNCH_BLOCKING=1 was set, which stayed. Jean Zay's page has tables of Megatron with ZeRO's stage 3, with and
+/// without offload; these and AMP's runs are of Megatron-LM 1.1.5, whose scripts do not ask for fused kernels. Megatron-Core's cases with two
+/// experts a token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below.
+void read_words(const std::string& file, const std::string& section, Run& run) {
+  const bool stage_3 = section.find("ffload") != std::string::npos;
+  if (stage_3) run.parallel.sharding = published::Sharding::parameters;
+  run.unfused = stage_3 || (run.runtime + section).find("v1.1.5") != std::string::npos;
+  const auto names = [&](std::string_view part) { return file.find(part) != std::string::npos; };
+  run.fused_loss = names("cross_entropy_loss_fusion");
+  run.deferred_head = names("defer_embedding_wgrad_compute");
+  run.groups_experts = !run.source.starts_with("megatron_core_golden") || run.model.experts_per_token > 1 || names("groupedGEMM") ||
+                       names("ddp_average_in_collective");
+  if (names("multi_dist_optimizer_instances")) run.parallel.shard_group = run.parallel.data / 2;
+  run.gradients_stay = run.source == "jeanzay_v100" && run.runtime == "megatron-lm";
+  run.waits_for_kernels = run.source == "bloom_a100";
+}
+
 void read_members(const Json& place, Run& run) {
   run.runtime = text_or(place, "runtime");
   run.task = text_or(place, "task");
@@ -190,6 +232,8 @@ void read_members(const Json& place, Run& run) {
   read_model(place.at("model"), run.model);
   read_parallel(place.at("parallel"), run);
   run.parallel.attention = attention_of(place, run);
+  read_words(text_or(place, "file"), text_or(place, "section"), run);
+  read_configuration(run);
   read_batch(place.at("batch"), run);
   read_measured(place.at("measured"), run);
 }

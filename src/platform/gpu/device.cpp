@@ -13,12 +13,12 @@ std::shared_ptr<State> own(const std::shared_ptr<DeviceState>& device, Raw raw) 
 
 }  // namespace
 
-Device Device::open(int ordinal) {
+DeviceContext DeviceContext::open(int ordinal) {
   const Presence p = presence();
   FLOTILLA_REQUIRE(p.any(), ErrorKind::unavailable, "no GPU here: ", p.why_none);
   FLOTILLA_REQUIRE(ordinal >= 0 && ordinal < std::ssize(p.devices), ErrorKind::unavailable, "there is no GPU ", ordinal,
                    ": this process sees ", p.devices.size(), "; look at CUDA_VISIBLE_DEVICES and the job's --gpus");
-  Device d;
+  DeviceContext d;
   d.state_ = std::make_shared<DeviceState>();
   d.state_->facts = p.devices[static_cast<std::size_t>(ordinal)];
   CUDA_TRY(ordinal, cuDevicePrimaryCtxRetain, &d.state_->context, ordinal);
@@ -28,18 +28,18 @@ Device Device::open(int ordinal) {
   return d;
 }
 
-const DeviceFacts& Device::facts() const { return state_->facts; }
+const DeviceFacts& DeviceContext::facts() const { return state_->facts; }
 
-void Device::make_current() const { state_->make_current(); }
+void DeviceContext::make_current() const { state_->make_current(); }
 
-Bytes Device::free_memory() const {
+Bytes DeviceContext::free_memory() const {
   state_->make_current();
   std::size_t free = 0, total = 0;
   CUDA_TRY(state_->ordinal(), cuMemGetInfo_v2, &free, &total);
   return Bytes{static_cast<std::int64_t>(free)};
 }
 
-Stream Device::make_stream(bool urgent) const {
+Stream DeviceContext::make_stream(bool urgent) const {
   state_->make_current();
   driver::Stream raw = nullptr;
   CUDA_TRY(state_->ordinal(), cuStreamCreateWithPriority, &raw, driver::stream_non_blocking, urgent ? -1 : 0);
@@ -48,7 +48,7 @@ Stream Device::make_stream(bool urgent) const {
   return s;
 }
 
-Event Device::make_event(bool timed) const {
+Event DeviceContext::make_event(bool timed) const {
   state_->make_current();
   driver::Event raw = nullptr;
   CUDA_TRY(state_->ordinal(), cuEventCreate, &raw, timed ? 0u : driver::event_disable_timing);
@@ -57,7 +57,7 @@ Event Device::make_event(bool timed) const {
   return e;
 }
 
-Arena Device::make_arena(Bytes size) const {
+DeviceBuffer DeviceContext::make_buffer(Bytes size) const {
   state_->make_current();
   driver::Address raw = 0;
   const driver::Result result = api().cuMemAlloc_v2(&raw, static_cast<std::size_t>(size.count));
@@ -65,13 +65,13 @@ Arena Device::make_arena(Bytes size) const {
                    ") has not the ", size.count, " bytes of the plan: ", free_memory().count, " of ", state_->facts.memory.count,
                    " are free; look with nvidia-smi who uses them, or plan with less memory");
   check(result, {"cuMemAlloc_v2", state_->ordinal()});
-  Arena a;
-  a.state_ = own<Arena::State>(state_, raw);
+  DeviceBuffer a;
+  a.state_ = own<DeviceBuffer::State>(state_, raw);
   a.state_->size = size;
   return a;
 }
 
-PinnedBuffer Device::make_pinned(Bytes size) const {
+PinnedBuffer DeviceContext::make_pinned(Bytes size) const {
   state_->make_current();
   void* raw = nullptr;
   CUDA_TRY(state_->ordinal(), cuMemHostAlloc, &raw, static_cast<std::size_t>(size.count), driver::host_alloc_portable);
@@ -81,8 +81,8 @@ PinnedBuffer Device::make_pinned(Bytes size) const {
   return b;
 }
 
-DevicePointer Arena::data() const { return {reinterpret_cast<std::byte*>(state_->raw)}; }
-Bytes Arena::size() const { return state_ ? state_->size : Bytes{}; }
+DevicePointer DeviceBuffer::data() const { return {reinterpret_cast<std::byte*>(state_->raw)}; }
+Bytes DeviceBuffer::size() const { return state_ ? state_->size : Bytes{}; }
 std::span<std::byte> PinnedBuffer::bytes() const {
   return {static_cast<std::byte*>(state_->raw), static_cast<std::size_t>(state_->size.count)};
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int no_device_in_particular = -1;
 
-int attribute(int device, driver::Attribute which) {
+int attribute(int device, driver::DeviceAttribute which) {
   int value = 0;
   CUDA_TRY(device, cuDeviceGetAttribute, &value, which, device);
   return value;
@@ -45,10 +45,10 @@ DeviceFacts facts_of(int ordinal) {
   driver::Uuid uuid{};
   CUDA_TRY(ordinal, cuDeviceGetUuid_v2, &uuid, device);
   f.uuid = hexadecimal(uuid, f.is_slice() ? "MIG-" : "GPU-");
-  f.major = attribute(ordinal, driver::Attribute::major);
-  f.minor = attribute(ordinal, driver::Attribute::minor);
-  f.multiprocessors = attribute(ordinal, driver::Attribute::multiprocessors);
-  f.shared_memory = Bytes{attribute(ordinal, driver::Attribute::max_shared_per_block_optin)};
+  f.major = attribute(ordinal, driver::DeviceAttribute::major);
+  f.minor = attribute(ordinal, driver::DeviceAttribute::minor);
+  f.multiprocessors = attribute(ordinal, driver::DeviceAttribute::multiprocessors);
+  f.shared_memory = Bytes{attribute(ordinal, driver::DeviceAttribute::max_shared_per_block_optin)};
   return f;
 }
 
@@ -68,7 +68,7 @@ Presence look() {
   const Driver& opened = open_driver();
   Presence p;
   if (p.why_none = opened.why_none; !p.why_none.empty()) return p;
-  const driver::Table& table = opened.table;
+  const driver::DriverFunctions& table = opened.table;
   const driver::Result started = table.cuInit(0);
   if (means_no_gpu(started)) {
     p.why_none = why_no_gpu(started);
@@ -103,7 +103,7 @@ std::string driver_description() {
 
 std::string driver_name(const Presence& p) {
   std::array<char, 96> version{};
-  const driver::nvml::Table* nvml = nvml_api();
+  const driver::nvml::NvmlFunctions* nvml = nvml_api();
   const bool told = nvml && nvml->nvmlSystemGetDriverVersion(version.data(), static_cast<unsigned>(version.size())) == 0;
   return text("CUDA ", p.driver_version / 1000, '.', p.driver_version % 1000 / 10, told ? text(" (", version.data(), ')') : "");
 }
@@ -117,8 +117,25 @@ bool same_bus(const std::string& a, const std::string& b) {
   return place(a)[0] != 0 && place(a) == place(b);
 }
 
+namespace {
+
+std::optional<std::int64_t> memory_errors(const driver::nvml::NvmlFunctions& nvml, driver::nvml::Device device, int kind) {
+  unsigned long long count = 0;
+  if (nvml.nvmlDeviceGetTotalEccErrors(device, kind, driver::nvml::since_driver_load, &count) != 0) return {};
+  return static_cast<std::int64_t>(count);
+}
+
+std::optional<bool> is_hot(const driver::nvml::NvmlFunctions& nvml, driver::nvml::Device device) {
+  constexpr auto by_heat = driver::nvml::slowed_by_hardware | driver::nvml::software_thermal | driver::nvml::hardware_thermal;
+  unsigned long long reasons = 0;
+  if (nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &reasons) != 0) return {};
+  return (reasons & by_heat) != 0;
+}
+
+}  // namespace
+
 std::optional<Figures> figures(const std::string& pci_bus_id) {
-  const driver::nvml::Table* nvml = nvml_api();
+  const driver::nvml::NvmlFunctions* nvml = nvml_api();
   driver::nvml::Device device{};
   if (!nvml || nvml->nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id.c_str(), &device) != 0) return {};
   unsigned temperature = 0, milliwatts = 0, clock = 0;
@@ -129,7 +146,8 @@ std::optional<Figures> figures(const std::string& pci_bus_id) {
                      nvml->nvmlDeviceGetMemoryInfo(device, &memory) == 0;
   if (!known) return {};
   return Figures{static_cast<int>(temperature), milliwatts / 1e3, static_cast<int>(clock), Bytes{static_cast<std::int64_t>(memory.used)},
-                 Bytes{static_cast<std::int64_t>(memory.total)}};
+                 Bytes{static_cast<std::int64_t>(memory.total)}, is_hot(*nvml, device),
+                 memory_errors(*nvml, device, driver::nvml::memory_error_corrected), memory_errors(*nvml, device, driver::nvml::memory_error_uncorrected)};
 }
 
 }  // namespace flotilla::gpu

@@ -41,7 +41,7 @@ inline constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, not_i
                         no_device = 100, invalid_device = 101, invalid_context = 201, not_found = 500, not_ready = 600,
                         illegal_address = 700, launch_failed = 719, not_supported = 801, capture_invalidated = 901;
 
-enum class Attribute : int {
+enum class DeviceAttribute : int {
   max_threads_per_block = 1,
   warp_size = 10,
   multiprocessors = 16,
@@ -69,7 +69,7 @@ inline constexpr int oldest_version = 12000;         // cuLibraryLoadData and it
   F(cuDeviceGet, DeviceOrdinal*, int)                                                                                       \
   F(cuDeviceGetName, char*, int, DeviceOrdinal)                                                                             \
   F(cuDeviceTotalMem_v2, std::size_t*, DeviceOrdinal)                                                                       \
-  F(cuDeviceGetAttribute, int*, Attribute, DeviceOrdinal)                                                                   \
+  F(cuDeviceGetAttribute, int*, DeviceAttribute, DeviceOrdinal)                                                             \
   F(cuDeviceGetUuid_v2, Uuid*, DeviceOrdinal)                                                                               \
   F(cuDeviceGetPCIBusId, char*, int, DeviceOrdinal)                                                                         \
   F(cuDevicePrimaryCtxRetain, Context*, DeviceOrdinal)                                                                      \
@@ -109,7 +109,7 @@ inline constexpr int oldest_version = 12000;         // cuLibraryLoadData and it
   F(cuGraphExecDestroy, GraphExec)
 
 /// The driver's entry points, all there or none.
-struct Table {
+struct DriverFunctions {
 #define FLOTILLA_DRIVER_MEMBER(name, ...) Result (*name)(__VA_ARGS__) = nullptr;
   FLOTILLA_DRIVER_FUNCTIONS(FLOTILLA_DRIVER_MEMBER)
 #undef FLOTILLA_DRIVER_MEMBER
@@ -122,6 +122,9 @@ struct Memory {
   unsigned long long total, free, used;
 };
 inline constexpr int temperature_gpu = 0, clock_sm = 1;
+inline constexpr int memory_error_corrected = 0, memory_error_uncorrected = 1, since_driver_load = 0;
+/// Why clocks are low: the hardware's slow-down, or heat as the driver or the hardware sees it. Not caps of power, which are usual under load.
+inline constexpr unsigned long long slowed_by_hardware = 0x8, software_thermal = 0x20, hardware_thermal = 0x40;
 using EventSet = struct NvmlEventSetObject*;
 struct EventData {
   Device device;
@@ -139,12 +142,14 @@ inline constexpr unsigned long long xid_critical_error = 8;
   F(nvmlDeviceGetPowerUsage, Device, unsigned*)                     \
   F(nvmlDeviceGetClockInfo, Device, int, unsigned*)                 \
   F(nvmlDeviceGetMemoryInfo, Device, Memory*)                       \
+  F(nvmlDeviceGetTotalEccErrors, Device, int, int, unsigned long long*) \
+  F(nvmlDeviceGetCurrentClocksThrottleReasons, Device, unsigned long long*) \
   F(nvmlEventSetCreate, EventSet*)                                  \
   F(nvmlDeviceRegisterEvents, Device, unsigned long long, EventSet) \
   F(nvmlEventSetWait_v2, EventSet, EventData*, unsigned)            \
   F(nvmlEventSetFree, EventSet)
 
-struct Table {
+struct NvmlFunctions {
 #define FLOTILLA_NVML_MEMBER(name, ...) int (*name)(__VA_ARGS__) = nullptr;
   FLOTILLA_NVML_FUNCTIONS(FLOTILLA_NVML_MEMBER)
 #undef FLOTILLA_NVML_MEMBER

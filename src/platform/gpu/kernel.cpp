@@ -4,7 +4,7 @@
 
 namespace flotilla::gpu {
 
-struct Module::State : Owned<driver::Library, &driver::Table::cuLibraryUnload> {
+struct Module::State : Owned<driver::Library, &driver::DriverFunctions::cuLibraryUnload> {
   using Owned::Owned;
 };
 
@@ -16,7 +16,7 @@ struct Kernel::State {
   Bytes most_shared;
 };
 
-struct Graph::State : Owned<driver::GraphExec, &driver::Table::cuGraphExecDestroy> {
+struct Graph::State : Owned<driver::GraphExec, &driver::DriverFunctions::cuGraphExecDestroy> {
   using Owned::Owned;
 };
 
@@ -28,7 +28,7 @@ constexpr Bytes shared_without_asking{48 << 10};
 
 }  // namespace
 
-Module::Module(const Device& device, std::span<const std::byte> image) {
+Module::Module(const DeviceContext& device, std::span<const std::byte> image) {
   FLOTILLA_REQUIRE(!image.empty(), ErrorKind::unavailable, "this build has no kernels for GPUs: configure it where nvcc is found");
   auto& state = device.state();
   state.make_current();
@@ -83,7 +83,7 @@ Graph Graph::end(Stream& stream) {
   StreamState& s = stream.state();
   driver::Graph raw = nullptr;
   CUDA_TRY(s.device->ordinal(), cuStreamEndCapture, s.raw, &raw);
-  const Owned<driver::Graph, &driver::Table::cuGraphDestroy> recorded{s.device, raw};
+  const Owned<driver::Graph, &driver::DriverFunctions::cuGraphDestroy> recorded{s.device, raw};
   driver::GraphExec executable = nullptr;
   CUDA_TRY(s.device->ordinal(), cuGraphInstantiateWithFlags, &executable, raw, 0);
   Graph g;
@@ -93,7 +93,7 @@ Graph Graph::end(Stream& stream) {
 
 void Graph::abandon(Stream& stream) noexcept {
   driver::Graph raw = nullptr;
-  const driver::Table& table = open_driver().table;
+  const driver::DriverFunctions& table = open_driver().table;
   if (table.cuStreamEndCapture(stream.state().raw, &raw) == driver::success && raw) table.cuGraphDestroy(raw);
 }
 

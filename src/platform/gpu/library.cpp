@@ -31,8 +31,8 @@ Driver load_driver() {
   return d;
 }
 
-const driver::nvml::Table* load_nvml() {
-  static driver::nvml::Table table;
+const driver::nvml::NvmlFunctions* load_nvml() {
+  static driver::nvml::NvmlFunctions table;
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return nullptr;
   std::string missing;
@@ -42,7 +42,7 @@ const driver::nvml::Table* load_nvml() {
   return missing.empty() && table.nvmlInit_v2() == 0 ? &table : nullptr;
 }
 
-std::string words(const driver::Table& table, driver::Result result) {
+std::string words(const driver::DriverFunctions& table, driver::Result result) {
   const char *name = nullptr, *description = nullptr;
   if (table.cuGetErrorName(result, &name) != driver::success || !name) return text("error ", result);
   const bool described = table.cuGetErrorString(result, &description) == driver::success && description;
@@ -70,14 +70,14 @@ const Driver& open_driver() {
   return driver;
 }
 
-const driver::Table& api() {
+const driver::DriverFunctions& api() {
   const Driver& driver = open_driver();
   FLOTILLA_REQUIRE(driver.why_none.empty(), ErrorKind::unavailable, "no GPU here: ", driver.why_none);
   return driver.table;
 }
 
-const driver::nvml::Table* nvml_api() {
-  static const driver::nvml::Table* const table = load_nvml();
+const driver::nvml::NvmlFunctions* nvml_api() {
+  static const driver::nvml::NvmlFunctions* const table = load_nvml();
   return table;
 }
 

@@ -8,16 +8,16 @@ namespace flotilla::gpu {
 
 /// libcuda, opened once for the life of the process.
 struct Driver {
-  driver::Table table;
+  driver::DriverFunctions table;
   std::string why_none;  ///< empty when the table is whole
 };
 const Driver& open_driver();
 
 /// The table; throws Error{unavailable} where there is no driver.
-const driver::Table& api();
+const driver::DriverFunctions& api();
 
 /// NVML, initialised, or null.
-const driver::nvml::Table* nvml_api();
+const driver::nvml::NvmlFunctions* nvml_api();
 
 /// Where a call was made, for its error.
 struct CallSite {

@@ -24,7 +24,7 @@ struct DeviceState {
 };
 
 /// A handle of the driver's whose destruction needs its device's context.
-template <class Raw_, driver::Result (*driver::Table::*function)(Raw_)>
+template <class Raw_, driver::Result (*driver::DriverFunctions::*function)(Raw_)>
 struct Owned {
   std::shared_ptr<DeviceState> device;
   Raw_ raw{};
@@ -34,22 +34,22 @@ struct Owned {
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
   ~Owned() {
-    const driver::Table& table = open_driver().table;
+    const driver::DriverFunctions& table = open_driver().table;
     if (raw && table.cuCtxSetCurrent(device->context) == driver::success) (table.*function)(raw);
   }
 };
 
-struct StreamState : Owned<driver::Stream, &driver::Table::cuStreamDestroy_v2> {
+struct StreamState : Owned<driver::Stream, &driver::DriverFunctions::cuStreamDestroy_v2> {
   using Owned::Owned;
 };
-struct EventState : Owned<driver::Event, &driver::Table::cuEventDestroy_v2> {
+struct EventState : Owned<driver::Event, &driver::DriverFunctions::cuEventDestroy_v2> {
   using Owned::Owned;
 };
-struct Arena::State : Owned<driver::Address, &driver::Table::cuMemFree_v2> {
+struct DeviceBuffer::State : Owned<driver::Address, &driver::DriverFunctions::cuMemFree_v2> {
   using Owned::Owned;
   Bytes size;
 };
-struct PinnedBuffer::State : Owned<void*, &driver::Table::cuMemFreeHost> {
+struct PinnedBuffer::State : Owned<void*, &driver::DriverFunctions::cuMemFreeHost> {
   using Owned::Owned;
   Bytes size;
 };

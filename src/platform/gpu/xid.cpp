@@ -28,7 +28,7 @@ Listeners& listeners() {
 void listen_for_xids(int ordinal, const std::string& pci_bus_id) {
   Listeners& all = listeners();
   const std::lock_guard lock{all.mutex};
-  const driver::nvml::Table* nvml = nvml_api();
+  const driver::nvml::NvmlFunctions* nvml = nvml_api();
   driver::nvml::Device device{};
   Listeners::Listener listener;
   if (!nvml || all.by_ordinal.contains(ordinal) || nvml->nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id.c_str(), &device) != 0 ||

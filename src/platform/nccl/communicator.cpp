@@ -59,19 +59,17 @@ std::size_t size_of(std::int64_t count) { return static_cast<std::size_t>(count)
 
 }  // namespace
 
-Bytes element_size(ElementType type) { return {type == ElementType::fp64 ? 8 : type == ElementType::fp32 ? 4 : 2}; }
-
-struct Communicator::State {
+struct NcclCommunicator::State {
   enum class Phase { joining, ready, ended };
 
-  gpu::Device device;
+  gpu::DeviceContext device;
   std::string name;
   int size, index;
   Seconds limit;
   api::Comm comm = nullptr;
   Phase phase = Phase::joining;  // guarded by inside()
 
-  State(gpu::Device on, std::string called, int members, int at, Seconds patience)
+  State(gpu::DeviceContext on, std::string called, int members, int at, Seconds patience)
       : device{std::move(on)}, name{std::move(called)}, size{members}, index{at}, limit{patience} {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -109,7 +107,7 @@ struct Communicator::State {
   /// Whether the last call is through. Throws when the communicator is in error.
   bool through(const char* what, Phase in) {
     api::Result now_is = api::in_progress;
-    const api::Result asked = within(what, in, [&](const api::Table& t) { return t.ncclCommGetAsyncError(comm, &now_is); });
+    const api::Result asked = within(what, in, [&](const api::NcclFunctions& t) { return t.ncclCommGetAsyncError(comm, &now_is); });
     if (asked != api::success) fail(what, asked);
     if (now_is != api::success && now_is != api::in_progress) fail(what, now_is);
     return now_is == api::success;
@@ -138,7 +136,7 @@ struct Communicator::State {
   }
 
   /// On a thread of its own, which may hang for ever: an abort waits for the device.
-  static bool abort(std::vector<api::Comm> comms, gpu::Device device, Seconds limit) {
+  static bool abort(std::vector<api::Comm> comms, gpu::DeviceContext device, Seconds limit) {
     struct Progress {
       std::mutex mutex;
       std::condition_variable ended;
@@ -176,20 +174,21 @@ UniqueId make_unique_id() {
   return id;
 }
 
-Communicator::Communicator(std::shared_ptr<State> state) : state_{std::move(state)} {}
+NcclCommunicator::NcclCommunicator(std::shared_ptr<State> state) : state_{std::move(state)} {}
 
-Communicator Communicator::join(const gpu::Device& device, const UniqueId& id, int members, int index, std::string name, Seconds limit) {
+NcclCommunicator NcclCommunicator::join(const gpu::DeviceContext& device, const UniqueId& id, int members, int index, std::string name,
+                                        Seconds limit) {
   auto state = std::make_shared<State>(device, std::move(name), members, index, limit);
   State::remember(state);
-  const api::Result result = state->within("ncclCommInitRankConfig", State::Phase::joining, [&](const api::Table& t) {
-    api::Config config;
+  const api::Result result = state->within("ncclCommInitRankConfig", State::Phase::joining, [&](const api::NcclFunctions& t) {
+    api::NcclConfig config;
     return t.ncclCommInitRankConfig(&state->comm, members, id, index, &config);
   });
   if (result != api::success && result != api::in_progress) state->fail("ncclCommInitRankConfig", result);
-  return Communicator{std::move(state)};
+  return NcclCommunicator{std::move(state)};
 }
 
-bool Communicator::ready() {
+bool NcclCommunicator::ready() {
   State& s = *state_;
   {
     const std::lock_guard lock{inside()};
@@ -201,43 +200,43 @@ bool Communicator::ready() {
   return true;
 }
 
-void Communicator::await_ready() {
+void NcclCommunicator::await_ready() {
   const State& s = *state_;
   if (!poll([&] { return ready(); }, s.limit)) s.overdue("ncclCommInitRankConfig", s.limit);
 }
 
-int Communicator::size() const noexcept { return state_->size; }
-int Communicator::index() const noexcept { return state_->index; }
-const std::string& Communicator::name() const noexcept { return state_->name; }
+int NcclCommunicator::size() const noexcept { return state_->size; }
+int NcclCommunicator::index() const noexcept { return state_->index; }
+const std::string& NcclCommunicator::name() const noexcept { return state_->name; }
 
-void Communicator::all_gather(gpu::DevicePointer mine, gpu::DevicePointer all, Bytes size, const gpu::Stream& stream) {
-  state_->enqueue("ncclAllGather", [&](const api::Table& t) {
+void NcclCommunicator::all_gather(gpu::DevicePointer mine, gpu::DevicePointer all, Bytes size, const gpu::Stream& stream) {
+  state_->enqueue("ncclAllGather", [&](const api::NcclFunctions& t) {
     return t.ncclAllGather(mine.address, all.address, size_of(size), api::uint8, state_->comm, stream.native());
   });
 }
 
-void Communicator::all_reduce(gpu::DevicePointer data, ElementType type, std::int64_t count, const gpu::Stream& stream) {
-  state_->enqueue("ncclAllReduce", [&](const api::Table& t) {
+void NcclCommunicator::all_reduce(gpu::DevicePointer data, ElementType type, std::int64_t count, const gpu::Stream& stream) {
+  state_->enqueue("ncclAllReduce", [&](const api::NcclFunctions& t) {
     return t.ncclAllReduce(data.address, data.address, size_of(count), to_nccl(type), api::sum, state_->comm, stream.native());
   });
 }
 
-void Communicator::reduce_scatter(gpu::DevicePointer all, gpu::DevicePointer mine, ElementType type, std::int64_t count,
-                                  const gpu::Stream& stream) {
-  state_->enqueue("ncclReduceScatter", [&](const api::Table& t) {
+void NcclCommunicator::reduce_scatter(gpu::DevicePointer all, gpu::DevicePointer mine, ElementType type, std::int64_t count,
+                                      const gpu::Stream& stream) {
+  state_->enqueue("ncclReduceScatter", [&](const api::NcclFunctions& t) {
     return t.ncclReduceScatter(all.address, mine.address, size_of(count), to_nccl(type), api::sum, state_->comm, stream.native());
   });
 }
 
-void Communicator::exchange(std::span<const Transfer> transfers, const gpu::Stream& stream) {
-  state_->enqueue("ncclSend and ncclRecv", [&](const api::Table& t) {
+void NcclCommunicator::exchange(std::span<const ExchangeMessage> transfers, const gpu::Stream& stream) {
+  state_->enqueue("ncclSend and ncclRecv", [&](const api::NcclFunctions& t) {
     api::Result worst = t.ncclGroupStart();
     const auto note = [&](api::Result result) {
       if (worst == api::success || worst == api::in_progress) worst = result;
     };
-    for (const Transfer& transfer : transfers) {
+    for (const ExchangeMessage& transfer : transfers) {
       const auto size = size_of(transfer.size);
-      note(transfer.direction == Transfer::Direction::send
+      note(transfer.direction == ExchangeMessage::Direction::send
                ? t.ncclSend(transfer.at.address, size, api::uint8, transfer.peer, state_->comm, stream.native())
                : t.ncclRecv(transfer.at.address, size, api::uint8, transfer.peer, state_->comm, stream.native()));
     }
@@ -246,54 +245,54 @@ void Communicator::exchange(std::span<const Transfer> transfers, const gpu::Stre
   });
 }
 
-std::string Communicator::failure() const {
+std::string NcclCommunicator::failure() const {
   api::Result now_is = api::success;
   const api::Result asked = state_->within("ncclCommGetAsyncError", State::Phase::ready,
-                                           [&](const api::Table& t) { return t.ncclCommGetAsyncError(state_->comm, &now_is); });
+                                           [&](const api::NcclFunctions& t) { return t.ncclCommGetAsyncError(state_->comm, &now_is); });
   const api::Result told = asked == api::success ? now_is : asked;
   return told == api::success || told == api::in_progress ? "" : table().ncclGetErrorString(told);
 }
 
-bool Communicator::done(const gpu::Event& event) const {
+bool NcclCommunicator::done(const gpu::Event& event) const {
   if (event.done()) return true;
   if (const std::string why = failure(); !why.empty()) state_->fail("an operation", ErrorKind::communication, why);
   return false;
 }
 
-void Communicator::await(const gpu::Event& event, Seconds limit) const {
+void NcclCommunicator::await(const gpu::Event& event, Seconds limit) const {
   if (!poll([&] { return done(event); }, limit)) state_->overdue("an operation", limit);
 }
 
-void Communicator::leave() {
+void NcclCommunicator::leave() {
   State& s = *state_;
   s.settle("ncclCommFinalize", State::Phase::ready,
-           s.within("ncclCommFinalize", State::Phase::ready, [&](const api::Table& t) { return t.ncclCommFinalize(s.comm); }));
-  const api::Result result = s.within("ncclCommDestroy", State::Phase::ready, [&](const api::Table& t) {
+           s.within("ncclCommFinalize", State::Phase::ready, [&](const api::NcclFunctions& t) { return t.ncclCommFinalize(s.comm); }));
+  const api::Result result = s.within("ncclCommDestroy", State::Phase::ready, [&](const api::NcclFunctions& t) {
     s.phase = State::Phase::ended;
     return t.ncclCommDestroy(s.comm);
   });
   if (result != api::success) s.fail("ncclCommDestroy", kind_of(result), table().ncclGetErrorString(result));
 }
 
-bool abort_all(std::span<const Communicator> communicators, Seconds limit) noexcept {
+bool abort_all(std::span<const NcclCommunicator> communicators, Seconds limit) noexcept {
   std::vector<api::Comm> comms;
   {
     const std::lock_guard lock{inside()};
-    for (const Communicator& c : communicators)
-      if (c.state_->comm && c.state_->phase != Communicator::State::Phase::ended) {
+    for (const NcclCommunicator& c : communicators)
+      if (c.state_->comm && c.state_->phase != NcclCommunicator::State::Phase::ended) {
         comms.push_back(c.state_->comm);
-        c.state_->phase = Communicator::State::Phase::ended;
+        c.state_->phase = NcclCommunicator::State::Phase::ended;
       }
   }
-  return comms.empty() || Communicator::State::abort(comms, communicators.front().state_->device, limit);
+  return comms.empty() || NcclCommunicator::State::abort(comms, communicators.front().state_->device, limit);
 }
 
 bool abort_every(Seconds limit) noexcept {
-  std::vector<Communicator> all;
+  std::vector<NcclCommunicator> all;
   {
     const std::lock_guard lock{inside()};
-    for (const auto& each : Communicator::State::living())
-      if (auto state = each.lock()) all.push_back(Communicator{std::move(state)});
+    for (const auto& each : NcclCommunicator::State::living())
+      if (auto state = each.lock()) all.push_back(NcclCommunicator{std::move(state)});
   }
   return abort_all(all, limit);
 }

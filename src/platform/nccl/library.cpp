@@ -13,7 +13,7 @@ constexpr int with_nonblocking = 21400, with_split = 21800, with_group_abort = 2
 std::string words(int version) { return text(version / 10000, '.', version / 100 % 100, '.', version % 100); }
 
 /// The first function that the library lacks; empty: none.
-std::string resolve_all(void* library, api::Table& table) {
+std::string resolve_all(void* library, api::NcclFunctions& table) {
   std::string missing;
   const auto resolve = [&]<class Function>(const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(library, name));
@@ -25,8 +25,8 @@ std::string resolve_all(void* library, api::Table& table) {
   return missing;
 }
 
-Library load_library() {
-  Library l;
+NcclLibrary load_library() {
+  NcclLibrary l;
   void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     l.why_none = text("libnccl.so.2 cannot be opened: ", dlerror());
@@ -49,24 +49,24 @@ Features features(int version) {
           version >= with_shrink};
 }
 
-const Library& open_library() {
-  static const Library library = load_library();
+const NcclLibrary& open_library() {
+  static const NcclLibrary library = load_library();
   return library;
 }
 
-const api::Table& table() {
-  const Library& library = open_library();
+const api::NcclFunctions& table() {
+  const NcclLibrary& library = open_library();
   FLOTILLA_REQUIRE(library.why_none.empty(), ErrorKind::unavailable, "no NCCL here: ", library.why_none);
   return library.table;
 }
 
-Presence presence() {
-  const Library& library = open_library();
+NcclPresence presence() {
+  const NcclLibrary& library = open_library();
   return {library.why_none.empty() ? library.version : 0, library.why_none};
 }
 
 std::string library_description() {
-  const Presence p = presence();
+  const NcclPresence p = presence();
   return p.any() ? text("NCCL ", words(p.version)) : text("no NCCL here: ", p.why_none);
 }
 

@@ -16,8 +16,8 @@ inline constexpr int uint8 = 1, float16 = 6, float32 = 7, float64 = 8, bfloat16 
 inline constexpr int sum = 0;                                                         // ncclRedOp_t
 
 /// ncclConfig_t as of 2.14. Later versions take fields beyond `size` as undefined.
-struct Config {
-  std::size_t size = sizeof(Config);
+struct NcclConfig {
+  std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
   int blocking = 0;
@@ -29,7 +29,7 @@ struct Config {
   F(ncclGetUniqueId, Result, UniqueId*)                                            \
   F(ncclGetErrorString, const char*, Result)                                       \
   F(ncclGetLastError, const char*, Comm)                                           \
-  F(ncclCommInitRankConfig, Result, Comm*, int, UniqueId, int, Config*)            \
+  F(ncclCommInitRankConfig, Result, Comm*, int, UniqueId, int, NcclConfig*)        \
   F(ncclCommGetAsyncError, Result, Comm, Result*)                                  \
   F(ncclCommFinalize, Result, Comm)                                                \
   F(ncclCommDestroy, Result, Comm)                                                 \
@@ -42,7 +42,7 @@ struct Config {
   F(ncclAllReduce, Result, const void*, void*, std::size_t, int, int, Comm, void*) \
   F(ncclReduceScatter, Result, const void*, void*, std::size_t, int, int, Comm, void*)
 
-struct Table {
+struct NcclFunctions {
 #define FLOTILLA_NCCL_MEMBER(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
   FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_NCCL_MEMBER)
 #undef FLOTILLA_NCCL_MEMBER

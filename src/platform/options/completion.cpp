@@ -32,7 +32,7 @@ std::string values_of(const Table& table) {
   return out;
 }
 
-std::string branch(const Command& command) {
+std::string branch(const DocumentedCommand& command) {
   std::string out = text("    ", command.name, ")\n"), names = "--help";
   if (command.table != nullptr) {
     out += "      case \"$previous\" in\n" + values_of(*command.table) + "      esac\n";
@@ -43,7 +43,7 @@ std::string branch(const Command& command) {
 
 }  // namespace
 
-std::string bash_completion(const std::string& program, const std::vector<Command>& commands) {
+std::string bash_completion(const std::string& program, const std::vector<DocumentedCommand>& commands) {
   std::string names, branches;
   for (const auto& command : commands) {
     names += (names.empty() ? "" : " ") + command.name;

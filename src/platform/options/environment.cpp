@@ -53,7 +53,7 @@ void Table::read_environment(std::span<const std::string> entries) {
       continue;
     }
     detail::Option& option = options_[static_cast<std::size_t>(found - known.begin())];
-    const detail::Place place{Origin::environment, {}};
+    const detail::ValueSource place{Origin::environment, {}};
     if (value.empty()) detail::refuse(option, {"is set but empty; unset it or give it " + detail::kind_in_words(option), {}}, place);
     detail::assign(option, option.list ? detail::split(value, ',') : detail::Words{value}, place);
   }

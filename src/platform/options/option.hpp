@@ -46,15 +46,15 @@ struct Fault {
 };
 
 /// Where a value is read from, for messages.
-struct Place {
+struct ValueSource {
   Origin origin = Origin::standard;
   std::string text;  ///< "job.toml:12:3"
 };
 
 /// Checks the words and stores them unless a stronger origin already spoke. Throws Error: usage for the command line, else bad_input.
-void assign(Option&, const Words&, const Place&);
+void assign(Option&, const Words&, const ValueSource&);
 /// Throws Error for a value that is wrong before its words can be looked at (a table where a number should stand).
-[[noreturn]] void refuse(const Option&, const Fault&, const Place&);
+[[noreturn]] void refuse(const Option&, const Fault&, const ValueSource&);
 
 /// "training.steps" -> "FLOTILLA_TRAINING_STEPS".
 std::string environment_name(std::string_view option_name);

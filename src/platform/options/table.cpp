@@ -32,7 +32,7 @@ void Table::insert(Option option) {
 
 template <class T>
 void Table::bind(std::string name, T* target, std::string help, Details details) {
-  using Shape = detail::Shape<T>;
+  using Shape = detail::FieldShape<T>;
   Option option;
   option.name = std::move(name);
   option.help = std::move(help);

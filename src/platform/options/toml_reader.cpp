@@ -65,7 +65,7 @@ bool fits(const toml::node& node, const Option& option) {
   return false;
 }
 
-std::string word_of(const toml::node& node, const Option& option, const detail::Place& place) {
+std::string word_of(const toml::node& node, const Option& option, const detail::ValueSource& place) {
   if (!fits(node, option))
     detail::refuse(option, {text("expected ", detail::kind_in_words(option), ", got ", describe_node(node)), {}}, place);
   if (const auto* value = node.as_string()) return value->get();
@@ -75,14 +75,14 @@ std::string word_of(const toml::node& node, const Option& option, const detail::
 }
 
 void assign_leaf(Option& option, const Leaf& leaf, const std::string& source) {
-  const detail::Place place{Origin::job_file, at(source, leaf.value->source().begin)};
+  const detail::ValueSource place{Origin::job_file, at(source, leaf.value->source().begin)};
   if (!option.list) return detail::assign(option, {word_of(*leaf.value, option, place)}, place);
   const auto* items = leaf.value->as_array();
   if (items == nullptr)
     detail::refuse(option, {text("expected ", detail::kind_in_words(option), ", got ", describe_node(*leaf.value)), {}}, place);
   Words words;
   for (const auto& item : *items) {
-    const detail::Place item_place{Origin::job_file, at(source, item.source().begin)};
+    const detail::ValueSource item_place{Origin::job_file, at(source, item.source().begin)};
     words.push_back(word_of(item, option, item_place));
     // One by one first, so that the message points at the item.
     try {

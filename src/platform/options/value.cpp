@@ -267,7 +267,7 @@ std::string kind_in_words(const Option& option) {
 
 std::string value_name(const Option& option) { return standing_for(option); }
 
-void refuse(const Option& option, const Fault& fault, const Place& place) {
+void refuse(const Option& option, const Fault& fault, const ValueSource& place) {
   const std::string what = fault.what + (fault.meant.empty() ? "; write for example " : "; write ") +
                            line_to_write(option, fault.meant.empty() ? example_for(option) : fault.meant, place.origin);
   if (place.origin == Origin::command_line) throw Error{ErrorKind::usage, text("--", option.name, ": ", what)};
@@ -275,7 +275,7 @@ void refuse(const Option& option, const Fault& fault, const Place& place) {
   throw Error{ErrorKind::bad_input, text(place.text, ": ", option.name, ": ", what)};
 }
 
-void assign(Option& option, const Words& words, const Place& place) {
+void assign(Option& option, const Words& words, const ValueSource& place) {
   try {
     const auto commit = option.prepare(option, words);
     if (place.origin < option.origin) return;

@@ -54,7 +54,7 @@ constexpr Kind kind_of() {
 
 /// How a field of type T is filled from words.
 template <class T>
-struct Shape {
+struct FieldShape {
   using Item = T;
   static constexpr bool list = false, optional = false;
   static void read(const Option& option, const Words& words, T& out) { parse_word(words.at(0), option, out); }
@@ -62,7 +62,7 @@ struct Shape {
 };
 
 template <class T>
-struct Shape<std::optional<T>> {
+struct FieldShape<std::optional<T>> {
   using Item = T;
   static constexpr bool list = false, optional = true;
   static void read(const Option& option, const Words& words, std::optional<T>& out) { parse_word(words.at(0), option, out.emplace()); }
@@ -70,7 +70,7 @@ struct Shape<std::optional<T>> {
 };
 
 template <class T>
-struct Shape<std::vector<T>> {
+struct FieldShape<std::vector<T>> {
   using Item = T;
   static constexpr bool list = true, optional = false;
   static void read(const Option& option, const Words& words, std::vector<T>& out) {

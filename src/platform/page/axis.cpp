@@ -52,7 +52,7 @@ double nice_step(double least) {
   return 10 * power;
 }
 
-Scale::Scale(const Axis& axis, std::span<const double> values) : axis_{axis}, logarithmic_{axis.logarithmic} {
+Scale::Scale(const PlotAxis& axis, std::span<const double> values) : axis_{axis}, logarithmic_{axis.logarithmic} {
   const auto finite = [](double v) { return std::isfinite(v); };
   logarithmic_ = logarithmic_ && std::ranges::none_of(values, [&](double v) { return finite(v) && v <= 0; });
   double low = 0, high = 0;

@@ -17,7 +17,7 @@ struct Tick {
 class Scale {
  public:
   /// `values` that are not finite, or not positive on a logarithmic axis, do not count. Without any the range is 0 to 1.
-  Scale(const Axis&, std::span<const double> values);
+  Scale(const PlotAxis&, std::span<const double> values);
 
   /// Both show the range of both.
   static void join(Scale& a, Scale& b);
@@ -43,7 +43,7 @@ class Scale {
   std::vector<Tick> powers_of_two(int most) const;
   double step(int most) const;
 
-  Axis axis_;
+  PlotAxis axis_;
   bool logarithmic_;
   double low_ = 0, high_ = 1;
   double unit_ = 1;        ///< that ticks are counted in

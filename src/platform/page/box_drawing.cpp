@@ -56,7 +56,7 @@ class RowsOfBoxes {
     if (r + 1 < drawing_.rows.size()) draw_arrow((left_ + canvas_.width()) / 2, top + tall_);
   }
 
-  void draw(const Box& box, const BoxRow& row, const Area& area) {
+  void draw(const DrawnBox& box, const BoxRow& row, const Area& area) {
     std::string all = row.label;
     for (const auto& line : box.lines) all += "\n" + line;
     canvas_.box(area, "box " + surface(box.colour), all, 5);

@@ -70,7 +70,7 @@ class LineDrawing {
   Point at(const Point& point) const { return {area_.x + x_.place(point.x) * area_.width, area_.bottom() - y_.place(point.y) * area_.height}; }
   bool shows(const Point& point) const { return x_.shows(point.x) && y_.shows(point.y); }
 
-  void draw(const Event& event) {
+  void draw(const PlotEvent& event) {
     if (!x_.shows(event.x)) return;
     const double x = area_.x + x_.place(event.x) * area_.width;
     const bool crowded = plot_.events.size() > 12;

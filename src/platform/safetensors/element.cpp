@@ -10,32 +10,34 @@
 namespace flotilla::safetensors {
 namespace {
 
-constexpr std::array types{ElementType{"F32", 4, Precision::fp32},
-                           ElementType{"BF16", 2, Precision::bf16},
-                           ElementType{"F16", 2, Precision::fp16},
-                           ElementType{"F64", 8, {}},
-                           ElementType{"I64", 8, {}},
-                           ElementType{"U64", 8, {}},
-                           ElementType{"I32", 4, {}},
-                           ElementType{"U32", 4, {}},
-                           ElementType{"I16", 2, {}},
-                           ElementType{"U16", 2, {}},
-                           ElementType{"I8", 1, {}},
-                           ElementType{"U8", 1, {}},
-                           ElementType{"F8_E4M3", 1, {}},
-                           ElementType{"F8_E5M2", 1, {}},
-                           ElementType{"BOOL", 1, {}}};
+constexpr std::array types{StoredElementType{"F32", 4, Precision::fp32},
+                           StoredElementType{"BF16", 2, Precision::bf16},
+                           StoredElementType{"F16", 2, Precision::fp16},
+                           StoredElementType{"F64", 8, {}},
+                           StoredElementType{"I64", 8, {}},
+                           StoredElementType{"U64", 8, {}},
+                           StoredElementType{"I32", 4, {}},
+                           StoredElementType{"U32", 4, {}},
+                           StoredElementType{"I16", 2, {}},
+                           StoredElementType{"U16", 2, {}},
+                           StoredElementType{"I8", 1, {}},
+                           StoredElementType{"U8", 1, {}},
+                           StoredElementType{"F8_E4M3", 1, {}},
+                           StoredElementType{"F8_E5M2", 1, {}},
+                           StoredElementType{"BOOL", 1, {}}};
 
 constexpr std::uint32_t sign_bit = 0x80000000, infinity_bits = 0x7f800000;
 
 }  // namespace
 
-const ElementType* find_type(std::string_view name) {
-  const auto* found = std::ranges::find(types, name, &ElementType::name);
+const StoredElementType* find_type(std::string_view name) {
+  const auto* found = std::ranges::find(types, name, &StoredElementType::name);
   return found == types.end() ? nullptr : found;
 }
 
-std::string_view name_of(Precision precision) { return std::ranges::find(types, std::optional{precision}, &ElementType::precision)->name; }
+std::string_view name_of(Precision precision) {
+  return std::ranges::find(types, std::optional{precision}, &StoredElementType::precision)->name;
+}
 
 std::optional<std::int64_t> element_count(const std::vector<std::int64_t>& shape) {
   constexpr std::int64_t most = std::int64_t{1} << 56;

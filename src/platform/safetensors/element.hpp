@@ -11,13 +11,13 @@
 namespace flotilla::safetensors {
 
 /// An element type of the format.
-struct ElementType {
+struct StoredElementType {
   std::string_view name;  ///< "BF16"
   int bytes = 0;
   std::optional<Precision> precision;  ///< of those that weights have
 };
 /// Nothing for a name that the format does not have.
-const ElementType* find_type(std::string_view name);
+const StoredElementType* find_type(std::string_view name);
 std::string_view name_of(Precision);
 
 /// The product of the extents; nothing where it is no count of bytes that a file could have.

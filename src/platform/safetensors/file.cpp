@@ -28,21 +28,21 @@ void convert(const std::byte* source, std::int64_t stride, std::span<float> valu
 
 std::int64_t Entry::elements() const { return element_count(shape).value_or(0); }
 
-File File::open(const std::filesystem::path& path) {
-  File file;
+SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
+  SafetensorsFile file;
   file.mapping_ = store::MappedFile::open(path, "a safetensors file");
   file.entries_ = read_header(file.mapping_.bytes(), path);
   return file;
 }
 
-File File::of(store::MappedFile mapping, std::vector<Entry> entries) {
-  File file;
+SafetensorsFile SafetensorsFile::of(store::MappedFile mapping, std::vector<Entry> entries) {
+  SafetensorsFile file;
   file.mapping_ = std::move(mapping);
   file.entries_ = std::move(entries);
   return file;
 }
 
-void File::read(const Entry& entry, std::int64_t first, std::int64_t stride, std::span<float> values) const {
+void SafetensorsFile::read(const Entry& entry, std::int64_t first, std::int64_t stride, std::span<float> values) const {
   FLOTILLA_ASSERT(entry.precision.has_value(), "tensor ", entry.name, " is of type ", entry.type);
   const auto last = first + (std::ssize(values) - 1) * stride;
   FLOTILLA_ASSERT(values.empty() || (first >= 0 && stride > 0 && last < entry.elements()), "elements ", first, " to ", last, " of tensor ",

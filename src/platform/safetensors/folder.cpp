@@ -28,7 +28,7 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
 }
 
 /// The index lists what is in the shards, no more and no less.
-void require_listed(const File& file, const std::map<std::string, std::string>& shards, const fs::path& index) {
+void require_listed(const SafetensorsFile& file, const std::map<std::string, std::string>& shards, const fs::path& index) {
   for (const auto& entry : file.entries()) {
     const auto listed = shards.find(entry.name);
     FLOTILLA_REQUIRE(listed != shards.end() && file.path().filename() == listed->second, ErrorKind::bad_input, file.path().string(),
@@ -45,14 +45,14 @@ Folder Folder::open(const fs::path& path) {
   const auto index = path / index_name;
   std::map<std::string, std::string> shards;
   if (files::facts_of(path / single_file_name)) {
-    folder.files_.push_back(File::open(path / single_file_name));
+    folder.files_.push_back(SafetensorsFile::open(path / single_file_name));
   } else {
     FLOTILLA_REQUIRE(files::facts_of(index), ErrorKind::bad_input, path.string(), ": holds neither ", single_file_name, " nor ", index_name,
                      "; expected the folder of a Hugging Face model with weights in safetensors");
     shards = read_index(index);
     std::map<std::string, int> names;
     for (const auto& [tensor, shard] : shards) ++names[shard];
-    for (const auto& [shard, tensors] : names) folder.files_.push_back(File::open(path / shard));
+    for (const auto& [shard, tensors] : names) folder.files_.push_back(SafetensorsFile::open(path / shard));
     for (const auto& file : folder.files_) require_listed(file, shards, index);
   }
   for (const auto& file : folder.files_)

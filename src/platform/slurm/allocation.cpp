@@ -61,9 +61,9 @@ Component component(const Variables& variables, const std::string& suffix) {
 
 }  // namespace
 
-std::optional<Allocation> read_allocation(std::span<const std::string> environment) {
+std::optional<SlurmAllocation> read_allocation(std::span<const std::string> environment) {
   const Variables variables{environment};
-  Allocation found;
+  SlurmAllocation found;
   found.job = variables.word("SLURM_JOB_ID");
   if (found.job.empty()) return std::nullopt;
   found.restarts = static_cast<int>(variables.number("SLURM_RESTART_COUNT", 1'000'000).value_or(0));
@@ -75,7 +75,7 @@ std::optional<Allocation> read_allocation(std::span<const std::string> environme
   return found;
 }
 
-std::optional<std::size_t> component_of(const Allocation& allocation, const std::string& host) {
+std::optional<std::size_t> component_of(const SlurmAllocation& allocation, const std::string& host) {
   std::optional<std::size_t> found;
   for (std::size_t k = 0; k < allocation.components.size(); ++k) {
     const auto& hosts = allocation.components[k].hosts;
@@ -86,7 +86,7 @@ std::optional<std::size_t> component_of(const Allocation& allocation, const std:
   return found;
 }
 
-std::string partition_here(const Allocation& allocation) {
+std::string partition_here(const SlurmAllocation& allocation) {
   if (!allocation.heterogeneous()) return allocation.components.front().partition;
   const auto k = component_of(allocation, allocation.host);
   return k ? allocation.components[*k].partition : "";

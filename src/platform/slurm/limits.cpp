@@ -27,7 +27,7 @@ auto read_table(const std::string& answer, std::size_t columns, const char* comm
   return table;
 }
 
-Limits limits_of(const std::string& tres, const std::string& time) {
+SlurmLimits limits_of(const std::string& tres, const std::string& time) {
   auto limits = parse_tres_limits(tres);
   limits.time = parse_time(time);
   return limits;
@@ -35,8 +35,8 @@ Limits limits_of(const std::string& tres, const std::string& time) {
 
 }  // namespace
 
-Limits parse_tres_limits(const std::string& words) {
-  Limits limits;
+SlurmLimits parse_tres_limits(const std::string& words) {
+  SlurmLimits limits;
   for (const auto& entry : split(words, ',')) {
     if (entry.empty()) continue;
     const auto equals = entry.find('=');
@@ -75,8 +75,8 @@ std::vector<QosLimits> read_qos_limits(const std::string& answer) {
   });
 }
 
-Limits first_of(const Limits& first, const Limits& then) {
-  Limits both = first;
+SlurmLimits first_of(const SlurmLimits& first, const SlurmLimits& then) {
+  SlurmLimits both = first;
   if (!both.nodes) both.nodes = then.nodes;
   if (!both.cpus) both.cpus = then.cpus;
   if (!both.time) both.time = then.time;

@@ -18,7 +18,7 @@ hsize_t size(std::int64_t value) { return static_cast<hsize_t>(value); }
 const std::string& Dataset::name() const noexcept { return native_->name; }
 const std::vector<std::int64_t>& Dataset::shape() const noexcept { return native_->shape; }
 std::int64_t Dataset::elements() const noexcept { return product(native_->shape); }
-Element Dataset::element() const noexcept { return native_->element; }
+Datatype Dataset::element() const noexcept { return native_->element; }
 
 Bytes Dataset::file_offset() const {
   enter();
@@ -29,14 +29,14 @@ Bytes Dataset::file_offset() const {
 
 void Dataset::write_all(std::span<const std::uint32_t> values) const {
   enter();
-  FLOTILLA_ASSERT(element() == Element::uint32 && elements() == static_cast<std::int64_t>(values.size()), native_->place());
+  FLOTILLA_ASSERT(element() == Datatype::uint32 && elements() == static_cast<std::int64_t>(values.size()), native_->place());
   checked(H5Dwrite(native_->id.get(), H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), Doing::writing, native_->place(),
           "write failed");
 }
 
 std::vector<std::uint32_t> Dataset::read_all() const {
   enter();
-  FLOTILLA_REQUIRE(element() == Element::uint32, ErrorKind::bad_input, native_->place(), ": expected elements of type uint32");
+  FLOTILLA_REQUIRE(element() == Datatype::uint32, ErrorKind::bad_input, native_->place(), ": expected elements of type uint32");
   std::vector<std::uint32_t> values(static_cast<std::size_t>(elements()));
   checked(H5Dread(native_->id.get(), H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), Doing::reading, native_->place(),
           "read failed");
@@ -53,9 +53,9 @@ std::vector<std::int64_t> read_shape(hid_t dataset, const std::string& place) {
   return {extents.begin(), extents.end()};
 }
 
-Element read_element(hid_t dataset, const std::string& place) {
+Datatype read_element(hid_t dataset, const std::string& place) {
   const TypeId type{checked(H5Dget_type(dataset), Doing::reading, place, "no type")};
-  for (auto element : {Element::fp32, Element::uint32})
+  for (auto element : {Datatype::fp32, Datatype::uint32})
     if (H5Tequal(type.get(), file_type(element)) > 0) return element;
   throw Error{ErrorKind::bad_input, text(place, ": expected elements of type 32-bit little-endian IEEE float or unsigned integer")};
 }

@@ -70,7 +70,7 @@ File File::open_for_reading(const std::filesystem::path& path, const std::string
 
 const std::string& File::name() const { return native_->path; }
 
-Dataset File::create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Element element) const {
+Dataset File::create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Datatype element) const {
   enter();
   const auto place = native_->path + ": " + name;
   const std::vector<hsize_t> extents(shape.begin(), shape.end());

@@ -23,13 +23,13 @@ struct Dataset::Native {
   std::string name;
   DatasetId id;
   std::vector<std::int64_t> shape;
-  Element element = Element::fp32;
+  Datatype element = Datatype::fp32;
 
   std::string place() const { return file->path + ": " + name; }
 };
 
 /// Types in the file.
-inline hid_t file_type(Element element) { return element == Element::fp32 ? H5T_IEEE_F32LE : H5T_STD_U32LE; }
+inline hid_t file_type(Datatype element) { return element == Datatype::fp32 ? H5T_IEEE_F32LE : H5T_STD_U32LE; }
 
 /// Reads shape and type of an open dataset, refusing what we would not have written.
 Dataset checked_dataset(std::shared_ptr<const File::Native> file, const std::string& name, DatasetId id);

@@ -125,8 +125,8 @@ Topology new_topology() {
   return topology;
 }
 
-Node facts(hwloc_topology_t topology) {
-  Node node;
+NodeTopology facts(hwloc_topology_t topology) {
+  NodeTopology node;
   const hwloc_obj_t root = hwloc_get_root_obj(topology);
   node.host = info(root, "HostName");
   node.cpu_model = cpu_model(topology);

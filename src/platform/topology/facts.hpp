@@ -25,6 +25,6 @@ Topology new_topology();
 
 /// What a loaded topology says by itself: everything but the kernel's memory figures and the limits. `usable` are the allowed hardware
 /// threads, within this process's binding when the topology is this machine's.
-Node facts(hwloc_topology_t);
+NodeTopology facts(hwloc_topology_t);
 
 }  // namespace flotilla::topology

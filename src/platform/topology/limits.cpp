@@ -45,11 +45,11 @@ std::vector<std::string> upwards(const std::string& mount, std::string group) {
   return folders;
 }
 
-void tighten(Limits& limits, double cpus) {
+void tighten(ControlGroupLimits& limits, double cpus) {
   if (cpus > 0 && (limits.cpus == 0 || cpus < limits.cpus)) limits.cpus = cpus;
 }
 
-void tighten(Limits& limits, std::int64_t memory, std::int64_t used, std::int64_t droppable) {
+void tighten(ControlGroupLimits& limits, std::int64_t memory, std::int64_t used, std::int64_t droppable) {
   const Bytes left{memory - std::max<std::int64_t>(0, used - droppable)};
   const bool tighter = limits.memory == Bytes{} || left < limits.memory - limits.memory_used;
   if (!tighter) return;
@@ -57,7 +57,7 @@ void tighten(Limits& limits, std::int64_t memory, std::int64_t used, std::int64_
   limits.memory_used = Bytes{memory} - left;
 }
 
-void read_v2(Limits& limits, const std::string& folder) {
+void read_v2(ControlGroupLimits& limits, const std::string& folder) {
   std::ifstream cpu{folder + "/cpu.max"};
   double quota = 0, period = 0;
   if (cpu >> quota >> period && period > 0) tighten(limits, quota / period);  // "max 100000" does not parse: no limit
@@ -65,12 +65,12 @@ void read_v2(Limits& limits, const std::string& folder) {
     tighten(limits, *memory, read_number(folder + "/memory.current").value_or(0), read_field(folder + "/memory.stat", "inactive_file"));
 }
 
-void read_v1_cpu(Limits& limits, const std::string& folder) {
+void read_v1_cpu(ControlGroupLimits& limits, const std::string& folder) {
   const auto quota = read_number(folder + "/cpu.cfs_quota_us"), period = read_number(folder + "/cpu.cfs_period_us");
   if (quota && period && *quota > 0 && *period > 0) tighten(limits, static_cast<double>(*quota) / static_cast<double>(*period));
 }
 
-void read_v1_memory(Limits& limits, const std::string& folder) {
+void read_v1_memory(ControlGroupLimits& limits, const std::string& folder) {
   const auto memory = read_number(folder + "/memory.limit_in_bytes");
   if (memory && *memory < v1_unlimited)
     tighten(limits, *memory, read_number(folder + "/memory.usage_in_bytes").value_or(0),
@@ -94,7 +94,7 @@ void for_folders(const std::string& mount, const std::string& group, const std::
   for (const auto& folder : upwards(mount, group)) read(folder);
 }
 
-void read_membership(Limits& limits, const Membership& m, const std::string& root) {
+void read_membership(ControlGroupLimits& limits, const Membership& m, const std::string& root) {
   if (m.controllers.empty()) {
     for (const auto& mount : {root, root + "/unified"})
       for_folders(mount, m.group, [&](const std::string& folder) { read_v2(limits, folder); });
@@ -108,8 +108,8 @@ void read_membership(Limits& limits, const Membership& m, const std::string& roo
 
 }  // namespace
 
-Limits read_limits(const std::string& self_cgroup, const std::string& root) {
-  Limits limits;
+ControlGroupLimits read_limits(const std::string& self_cgroup, const std::string& root) {
+  ControlGroupLimits limits;
   std::istringstream lines{self_cgroup};
   for (std::string line; std::getline(lines, line);)
     if (const auto membership = parse(line)) read_membership(limits, *membership, root);

@@ -31,7 +31,7 @@ Bytes memory_line(const std::string& meminfo, const std::string& key) {
   return Bytes{1024} * std::strtoll(meminfo.c_str() + at + key.size() + 1, nullptr, 10);
 }
 
-void add_memory(Node& node) {
+void add_memory(NodeTopology& node) {
   const std::string meminfo = read_text("/proc/meminfo");
   const Bytes total = memory_line(meminfo, "MemTotal");
   if (total > Bytes{}) node.memory_total = total;
@@ -44,19 +44,19 @@ void add_memory(Node& node) {
 
 }  // namespace
 
-Node this_node() {
+NodeTopology this_node() {
   const Topology topology = new_topology();
   FLOTILLA_REQUIRE(hwloc_topology_load(topology.get()) == 0, ErrorKind::unavailable,
                    "hwloc cannot describe this machine: ", std::strerror(errno),
                    "; check HWLOC_XMLFILE and HWLOC_SYNTHETIC if they are set");
-  Node node = facts(topology.get());
+  NodeTopology node = facts(topology.get());
   node.host = host_name();
   node.limits = read_limits(read_text("/proc/self/cgroup"), "/sys/fs/cgroup");
   add_memory(node);
   return node;
 }
 
-Node load_xml(const std::string& path) {
+NodeTopology load_xml(const std::string& path) {
   const Topology topology = new_topology();
   const bool loaded = hwloc_topology_set_xml(topology.get(), path.c_str()) == 0 && hwloc_topology_load(topology.get()) == 0;
   FLOTILLA_REQUIRE(loaded, ErrorKind::bad_input, path,

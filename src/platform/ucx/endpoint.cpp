@@ -47,7 +47,7 @@ Endpoint::State::~State() {
   ucp_request_free(closing);
 }
 
-Endpoint Worker::connect(const Address& peer, std::string peer_name, Watch watch) {
+Endpoint Worker::connect(const Address& peer, std::string peer_name, PeerWatch watch) {
   FLOTILLA_REQUIRE(!peer.empty(), ErrorKind::communication, peer_name, ": its UCX address is empty");
   auto state = std::make_unique<Endpoint::State>();
   state->worker = state_;
@@ -55,7 +55,7 @@ Endpoint Worker::connect(const Address& peer, std::string peer_name, Watch watch
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(peer.data());
-  params.err_mode = watch == Watch::peer_failure ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+  params.err_mode = watch == PeerWatch::peer_failure ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
   params.err_handler.cb = note_failure;
   params.err_handler.arg = &state->failure;
   const ucs_status_t status = ucp_ep_create(state_->worker.get(), &params, &state->endpoint);

@@ -11,18 +11,18 @@ using Place = std::array<std::uint64_t, 2>;  ///< address, size
 
 }  // namespace
 
-Region::Region(std::unique_ptr<State> state) : state_{std::move(state)} {}
-Region::Region(Region&&) noexcept = default;
-Region& Region::operator=(Region&&) noexcept = default;
-Region::~Region() = default;
+MemoryRegion::MemoryRegion(std::unique_ptr<State> state) : state_{std::move(state)} {}
+MemoryRegion::MemoryRegion(MemoryRegion&&) noexcept = default;
+MemoryRegion& MemoryRegion::operator=(MemoryRegion&&) noexcept = default;
+MemoryRegion::~MemoryRegion() = default;
 
 RemoteRegion::RemoteRegion(std::unique_ptr<State> state) : state_{std::move(state)} {}
 RemoteRegion::RemoteRegion(RemoteRegion&&) noexcept = default;
 RemoteRegion& RemoteRegion::operator=(RemoteRegion&&) noexcept = default;
 RemoteRegion::~RemoteRegion() = default;
 
-Region Worker::expose(std::span<std::byte> memory) {
-  auto state = std::make_unique<Region::State>();
+MemoryRegion Worker::expose(std::span<std::byte> memory) {
+  auto state = std::make_unique<MemoryRegion::State>();
   state->worker = state_;
   state->bytes = memory;
   ucp_mem_map_params_t params{};
@@ -30,10 +30,10 @@ Region Worker::expose(std::span<std::byte> memory) {
   params.address = memory.data();
   params.length = memory.size();
   UCX_TRY(ucp_mem_map(state_->context.get(), &params, &state->memory));
-  return Region{std::move(state)};
+  return MemoryRegion{std::move(state)};
 }
 
-Address Region::key() const {
+Address MemoryRegion::key() const {
   void* packed = nullptr;
   std::size_t size = 0;
   UCX_TRY(ucp_rkey_pack(state_->worker->context.get(), state_->memory, &packed, &size));

@@ -83,7 +83,7 @@ struct Pending::State {
 };
 
 /// Unmapped before the context goes.
-struct Region::State {
+struct MemoryRegion::State {
   std::shared_ptr<Worker::State> worker;
   ucp_mem_h memory = nullptr;
   std::span<std::byte> bytes;

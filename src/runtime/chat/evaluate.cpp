@@ -5,7 +5,7 @@
 
 namespace flotilla::chat {
 
-using ExpressionKind = Expression::Kind;
+using ExpressionKind = TemplateExpression::Kind;
 
 namespace {
 
@@ -34,7 +34,7 @@ void Given::expect(std::string_view what, std::size_t most, std::initializer_lis
 }
 
 /// Errors name the innermost expression that has one.
-Value Interpreter::evaluate(const Expression& expression) {
+Value Interpreter::evaluate(const TemplateExpression& expression) {
   count_step(expression.place);
   const Depth depth{*this, expression.place};
   try {
@@ -44,7 +44,7 @@ Value Interpreter::evaluate(const Expression& expression) {
   }
 }
 
-Value Interpreter::evaluate_kind(const Expression& e) {
+Value Interpreter::evaluate_kind(const TemplateExpression& e) {
   switch (e.kind) {
     case ExpressionKind::constant: return e.value;
     case ExpressionKind::name: return name(e);
@@ -100,7 +100,7 @@ Value Interpreter::evaluate_kind(const Expression& e) {
   return {};
 }
 
-Value Interpreter::name(const Expression& e) const {
+Value Interpreter::name(const TemplateExpression& e) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
     if (const auto found = scope->find(e.text); found != scope->end()) return found->second;
   return Undefined{e.text};
@@ -130,7 +130,7 @@ Value Interpreter::item(const Value& object, const Value& index) const {
   return at < 0 || at >= count ? Value{Undefined{text("element ", *index.whole())}} : all[static_cast<std::size_t>(at)];
 }
 
-Value Interpreter::slice(const Expression& e) {
+Value Interpreter::slice(const TemplateExpression& e) {
   const auto object = evaluate(*e.parts[0]);
   const auto bound = [&](std::size_t part) -> std::optional<std::int64_t> {
     if (e.parts[part] == nullptr) return std::nullopt;
@@ -151,7 +151,7 @@ Given Interpreter::given(const Arguments& arguments) {
   return all;
 }
 
-Value Interpreter::call(const Expression& e) {
+Value Interpreter::call(const TemplateExpression& e) {
   const auto callee = evaluate(*e.parts[0]);
   if (const auto* undefined = callee.as<Undefined>()) refuse_undefined(*undefined, " and cannot be called");
   const auto* function = callee.as<Function>();
@@ -185,7 +185,7 @@ Value Interpreter::call_function(const Function& function, const Given& given) {
   return Value::list(std::move(all));
 }
 
-Value Interpreter::binary(const Expression& e) {
+Value Interpreter::binary(const TemplateExpression& e) {
   const auto a = evaluate(*e.parts[0]);
   if (e.text == "or") return a.truth() ? a : evaluate(*e.parts[1]);
   if (e.text == "and") return a.truth() ? evaluate(*e.parts[1]) : a;
@@ -197,7 +197,7 @@ Value Interpreter::binary(const Expression& e) {
   return arithmetic(e.text, a, b);
 }
 
-Value Interpreter::compared(const Expression& e) {
+Value Interpreter::compared(const TemplateExpression& e) {
   auto left = evaluate(*e.parts[0]);
   for (std::size_t i = 0; i < e.operators.size(); ++i) {
     auto right = evaluate(*e.parts[i + 1]);

@@ -32,14 +32,14 @@ using Scope = std::map<std::string, Value, std::less<>>;
 /// Runs a template once. Refusals name the place.
 class Interpreter {
  public:
-  Interpreter(const Program& program, std::string_view name) : program_{program}, name_{name} {}
+  Interpreter(const TemplateProgram& program, std::string_view name) : program_{program}, name_{name} {}
   Rendered run(Scope variables);
 
  private:
   enum class Outcome { on, leave, next };
   struct Depth;
 
-  void count_step(Place);
+  void count_step(TemplateLocation);
   Outcome run(const Body&);
   Outcome run(const Statement&);
   Outcome run_branches(const Statement&);
@@ -51,23 +51,23 @@ class Interpreter {
   /// What a body writes, apart from the template's own text.
   std::string captured(const Body&);
 
-  Value evaluate(const Expression&);
-  Value evaluate_kind(const Expression&);
-  Value name(const Expression&) const;
+  Value evaluate(const TemplateExpression&);
+  Value evaluate_kind(const TemplateExpression&);
+  Value name(const TemplateExpression&) const;
   Value member(const Value& object, const std::string& name) const;
   Value item(const Value& object, const Value& index) const;
-  Value slice(const Expression&);
-  Value call(const Expression&);
+  Value slice(const TemplateExpression&);
+  Value call(const TemplateExpression&);
   Value call_function(const Function&, const Given&);
   Value call_macro(const MacroStatement&, const Given&);
-  Value binary(const Expression&);
-  Value compared(const Expression&);
+  Value binary(const TemplateExpression&);
+  Value compared(const TemplateExpression&);
   Given given(const Arguments&);
   Value filter(const std::string& name, const Value& input, const Given&);
   Value map(const Value& input, const Given&);
   Value select(const Value& input, const Given&, bool wanted, bool by_attribute);
 
-  const Program& program_;
+  const TemplateProgram& program_;
   const std::string_view name_;
   std::vector<Scope> scopes_;
   std::string* out_ = nullptr;
@@ -78,7 +78,7 @@ class Interpreter {
 
 /// Counts how deep statements, expressions and calls stand in one another.
 struct Interpreter::Depth {
-  Depth(Interpreter& interpreter, Place place) : interpreter_{interpreter} {
+  Depth(Interpreter& interpreter, TemplateLocation place) : interpreter_{interpreter} {
     if (++interpreter_.depth_ > 1000) refuse(interpreter_.name_, place, "calls and expressions nested deeper than 1000");
   }
   Depth(const Depth&) = delete;

@@ -73,7 +73,7 @@ class Lexer {
   }
 
  private:
-  Place place(std::size_t at) {
+  TemplateLocation place(std::size_t at) {
     for (; counted_ < at; ++counted_) {
       if (source_[counted_] == '\n') {
         ++place_.line;
@@ -239,7 +239,7 @@ class Lexer {
   const std::string_view name_;
   std::vector<Token> tokens_;
   std::size_t at_ = 0, counted_ = 0;
-  Place place_;
+  TemplateLocation place_;
 };
 
 }  // namespace

@@ -9,13 +9,13 @@
 namespace flotilla::chat {
 
 /// Where something stands in a template, from 1.
-struct Place {
+struct TemplateLocation {
   int line = 1, column = 1;
 };
 
 /// "name:line:column: " and the parts.
 template <class... Parts>
-[[noreturn]] void refuse(std::string_view name, Place place, const Parts&... parts) {
+[[noreturn]] void refuse(std::string_view name, TemplateLocation place, const Parts&... parts) {
   throw Error{ErrorKind::bad_input, text(name, ":", place.line, ":", place.column, ": ", parts...)};
 }
 
@@ -23,7 +23,7 @@ struct Token {
   enum class Kind { data, output_begin, output_end, block_begin, block_end, name, string, whole, fraction, symbol, end };
   Kind kind = Kind::end;
   std::string text = {};  ///< a string's with its escapes replaced
-  Place place = {};
+  TemplateLocation place = {};
 
   bool is(std::string_view symbol) const { return kind == Kind::symbol && text == symbol; }
   bool is_name(std::string_view word) const { return kind == Kind::name && text == word; }

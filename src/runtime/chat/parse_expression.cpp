@@ -7,10 +7,10 @@
 
 namespace flotilla::chat {
 
-using ExpressionKind = Expression::Kind;
+using ExpressionKind = TemplateExpression::Kind;
 
-ExpressionPointer Parser::make(Expression::Kind kind, std::string text, Place place) const {
-  auto made = std::make_unique<Expression>();
+ExpressionPointer Parser::make(TemplateExpression::Kind kind, std::string text, TemplateLocation place) const {
+  auto made = std::make_unique<TemplateExpression>();
   made->kind = kind;
   made->text = std::move(text);
   made->place = place;

@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, 12> unsupported{"include", "extends", "im
 
 }  // namespace
 
-Program parse(std::string_view source, std::string_view name) { return Parser{tokens_of(source, name), name}.run(); }
+TemplateProgram parse(std::string_view source, std::string_view name) { return Parser{tokens_of(source, name), name}.run(); }
 
-Program Parser::run() {
-  Program program;
+TemplateProgram Parser::run() {
+  TemplateProgram program;
   program.body = body({});
   if (here().kind != Token::Kind::end) fail("unexpected ", in_quotes(ahead()));
   program.marks_generation = marks_generation_;
@@ -119,7 +119,7 @@ void Parser::statement(Body& statements) {
   refuse(name_, place, "unknown statement ", in_quotes(word));
 }
 
-Statement Parser::if_statement(Place place) {
+Statement Parser::if_statement(TemplateLocation place) {
   Statement made{.kind = StatementKind::branches, .place = place};
   made.branches.push_back({tuple(), {}});
   for (;;) {
@@ -145,7 +145,7 @@ std::vector<std::string> Parser::targets() {
   return names;
 }
 
-Statement Parser::for_statement(Place place) {
+Statement Parser::for_statement(TemplateLocation place) {
   Statement made{.kind = StatementKind::loop, .place = place};
   made.names = targets();
   if (std::ranges::find(made.names, "loop") != made.names.end()) fail("a loop's variable cannot be named loop");
@@ -169,7 +169,7 @@ Statement Parser::for_statement(Place place) {
   return made;
 }
 
-void Parser::set_statement(Place place, Body& statements) {
+void Parser::set_statement(TemplateLocation place, Body& statements) {
   Statement made{.kind = StatementKind::set, .place = place};
   made.names = targets();
   made.text = made.names.front();
@@ -187,7 +187,7 @@ void Parser::set_statement(Place place, Body& statements) {
   statements.push_back(std::move(made));
 }
 
-Statement Parser::macro_statement(Place place) {
+Statement Parser::macro_statement(TemplateLocation place) {
   Statement made{.kind = StatementKind::macro, .place = place};
   made.text = expect_name();
   made.macro = std::make_shared<MacroStatement>();

@@ -7,7 +7,7 @@ namespace flotilla::chat {
 class Parser {
  public:
   Parser(std::vector<Token> tokens, std::string_view name) : tokens_{std::move(tokens)}, name_{name} {}
-  Program run();
+  TemplateProgram run();
 
  private:
   struct Nesting;
@@ -26,10 +26,10 @@ class Parser {
 
   Body body(std::initializer_list<std::string_view> ends);
   void statement(Body&);
-  Statement if_statement(Place);
-  Statement for_statement(Place);
-  void set_statement(Place, Body&);
-  Statement macro_statement(Place);
+  Statement if_statement(TemplateLocation);
+  Statement for_statement(TemplateLocation);
+  void set_statement(TemplateLocation, Body&);
+  Statement macro_statement(TemplateLocation);
   std::vector<std::string> targets();
   void end_of(std::string_view word);
   std::string ahead() const;
@@ -55,7 +55,7 @@ class Parser {
   ExpressionPointer dict();
   ExpressionPointer parenthesized();
   Arguments arguments();
-  ExpressionPointer make(Expression::Kind, std::string text, Place) const;
+  ExpressionPointer make(TemplateExpression::Kind, std::string text, TemplateLocation) const;
   ExpressionPointer binary(std::string text, ExpressionPointer a, ExpressionPointer b) const;
 
   const std::vector<Token> tokens_;

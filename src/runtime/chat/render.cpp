@@ -13,7 +13,7 @@ Rendered Interpreter::run(Scope variables) {
   return std::move(rendered_);
 }
 
-void Interpreter::count_step(Place place) {
+void Interpreter::count_step(TemplateLocation place) {
   if (++steps_ > most_steps) refuse(name_, place, "more than ", most_steps, " steps; does the template end?");
 }
 

@@ -8,8 +8,8 @@
 
 namespace flotilla::chat {
 
-struct Expression;
-using ExpressionPointer = std::unique_ptr<Expression>;
+struct TemplateExpression;
+using ExpressionPointer = std::unique_ptr<TemplateExpression>;
 
 /// Arguments of a call, a filter or a test.
 struct Arguments {
@@ -17,7 +17,7 @@ struct Arguments {
   std::vector<std::pair<std::string, ExpressionPointer>> named;
 };
 
-struct Expression {
+struct TemplateExpression {
   enum class Kind {
     constant,     ///< value
     name,         ///< text
@@ -36,7 +36,7 @@ struct Expression {
     conditional,  ///< parts[0] if parts[1] else parts[2], which may be nullptr
   };
   Kind kind = Kind::constant;
-  Place place = {};
+  TemplateLocation place = {};
   std::string text = {};
   Value value = {};
   std::vector<ExpressionPointer> parts = {};
@@ -55,7 +55,7 @@ struct Branch {
 struct Statement {
   enum class Kind { data, output, branches, loop, set, set_block, macro, leave_loop, next_round, generation };
   Kind kind = Kind::data;
-  Place place = {};
+  TemplateLocation place = {};
   std::string text = {};                ///< data; a name that is set
   std::string attribute = {};           ///< set of a namespace's member
   std::vector<std::string> names = {};  ///< of a loop or of an unpacking set
@@ -73,12 +73,12 @@ struct MacroStatement {
   Body body;
 };
 
-struct Program {
+struct TemplateProgram {
   Body body;
   bool marks_generation = false;
 };
 
 /// Throws Error{bad_input} with name, line and column.
-Program parse(std::string_view source, std::string_view name);
+TemplateProgram parse(std::string_view source, std::string_view name);
 
 }  // namespace flotilla::chat

@@ -6,7 +6,7 @@ namespace flotilla::chat {
 
 struct Template::State {
   std::string name;
-  Program program;
+  TemplateProgram program;
 };
 
 Template Template::parse(std::string_view text, std::string_view name) {

@@ -22,6 +22,10 @@ constexpr Seconds to_end_by_itself{5};
 struct BackgroundSave::Shared {
   Shared(const comm::World& all, Seconds deadline) : world{all.control(), deadline} {}
 
+  void complete_copy() {
+    if (copy) copy->complete();
+  }
+
   const comm::World world;
   std::optional<Snapshot> copy;
 };
@@ -57,6 +61,7 @@ class BackgroundSave::Thread {
 
     void run() noexcept {
       try {
+        shared->complete_copy();
         report = save(shared->world, state);
       } catch (...) {
         error = std::current_exception();
@@ -76,17 +81,17 @@ class BackgroundSave::Thread {
   std::thread thread_;
 };
 
-BackgroundSave::BackgroundSave(const comm::World& world, const LocalState& like, StateMemory memory, Seconds deadline, int threads)
+BackgroundSave::BackgroundSave(const comm::World& world, const LocalState& like, StateMemory memory, Seconds deadline)
     : shared_{std::make_shared<Shared>(world, deadline)} {
   comm::agree_on(
       world, "taking memory for a copy of the training state",
       [&] {
-        if (memory == StateMemory::changes) shared_->copy.emplace(like, threads);
+        if (memory == StateMemory::changes) shared_->copy.emplace(like);
       },
       deadline);
 }
 
-BackgroundSave::~BackgroundSave() = default;
+BackgroundSave::~BackgroundSave() { complete_copy(); }
 
 Bytes BackgroundSave::copy_size() const { return shared_->copy ? shared_->copy->size() : Bytes{}; }
 
@@ -98,8 +103,10 @@ void BackgroundSave::begin(const std::filesystem::path& run, const LocalState& s
 
 void BackgroundSave::begin(const LocalState& state, Save save) {
   FLOTILLA_ASSERT(!thread_, "two saves at once");
-  thread_ = std::make_unique<Thread>(shared_, shared_->copy ? shared_->copy->take(state) : state, std::move(save));
+  thread_ = std::make_unique<Thread>(shared_, shared_->copy ? shared_->copy->begin(state) : state, std::move(save));
 }
+
+void BackgroundSave::complete_copy() { shared_->complete_copy(); }
 
 bool BackgroundSave::over() const {
   if (!thread_ || !thread_->over()) return false;

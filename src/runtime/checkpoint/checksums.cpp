@@ -10,8 +10,6 @@
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr std::int64_t element_bytes = 4;
-
 /// Adds runs of a tensor to the remainders of its segments, in rising order where it can: a run before the last one starts anew.
 class Accumulator {
  public:
@@ -58,7 +56,7 @@ class Accumulator {
 
   const Segments& segments_;
   std::span<std::uint32_t> remainders_;
-  Run run_;
+  ElementRange run_;
   std::int64_t segment_ = -1, position_ = 0, gap_ = -1;
   std::uint32_t remainder_ = 0, power_ = 0;
 };

@@ -16,18 +16,18 @@ class ChecksumIndex {
   explicit ChecksumIndex(const std::vector<model::Tensor>&);
 
   std::size_t size() const { return first_.back(); }
-  std::size_t at(Kind kind, std::size_t tensor, std::int64_t segment) const {
+  std::size_t at(StateKind kind, std::size_t tensor, std::int64_t segment) const {
     return first_[dataset(kind, tensor)] + static_cast<std::size_t>(segment);
   }
   /// The part of the table that belongs to one dataset.
   template <class Table>
-  auto part(Table& table, Kind kind, std::size_t tensor) const {
+  auto part(Table& table, StateKind kind, std::size_t tensor) const {
     const std::size_t here = dataset(kind, tensor);
     return std::span{table}.subspan(first_[here], first_[here + 1] - first_[here]);
   }
 
  private:
-  std::size_t dataset(Kind kind, std::size_t tensor) const { return static_cast<std::size_t>(kind) * tensors_ + tensor; }
+  std::size_t dataset(StateKind kind, std::size_t tensor) const { return static_cast<std::size_t>(kind) * tensors_ + tensor; }
 
   std::size_t tensors_;
   std::vector<std::size_t> first_;  // by kind and tensor, and the end

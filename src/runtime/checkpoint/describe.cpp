@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr Bytes largest_manifest{16 << 20};
 constexpr std::int64_t largest_buffer = std::int64_t{1} << 28;  // elements: a segment is one row at least, and a forged row has any length
 
-std::vector<std::int64_t> damaged_segments(const StateReader& file, Kind kind, const std::string& name, const store::Dataset& data) {
+std::vector<std::int64_t> damaged_segments(const StateReader& file, StateKind kind, const std::string& name, const store::Dataset& data) {
   const Segments segments{data.shape()};
   const auto expected = read_checksums(file.structure, kind, name, data.shape());
   FLOTILLA_REQUIRE(segments.most_elements() <= largest_buffer, ErrorKind::bad_input, file.data.path().string(), ": ", data.name(),
@@ -35,7 +35,7 @@ std::vector<std::int64_t> damaged_segments(const StateReader& file, Kind kind, c
   return damaged;
 }
 
-TensorDescription describe_tensor(const StateReader& file, Kind kind, const std::string& name, bool verify) {
+TensorDescription describe_tensor(const StateReader& file, StateKind kind, const std::string& name, bool verify) {
   const auto data = file.structure.dataset(dataset_name(kind, name));
   TensorDescription result{kind, name, data.shape(), {data.elements() * 4}, Segments{data.shape()}.count(), {}};
   if (!verify) return result;
@@ -77,7 +77,7 @@ std::vector<std::int64_t> numbers_in(const files::Json& array) {
 
 TensorDescription from_json(const files::Json& json) {
   TensorDescription tensor;
-  tensor.kind = static_cast<Kind>(json.get_int("kind"));
+  tensor.kind = static_cast<StateKind>(json.get_int("kind"));
   tensor.name = json.get_string("name");
   tensor.shape = numbers_in(json.at("shape"));
   tensor.size = {4};

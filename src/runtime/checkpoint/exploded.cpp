@@ -19,7 +19,7 @@ bool has_exploded(const LocalState& state) {
   for (const auto& part : state.parts) {
     if (!part.owner) continue;
     for (auto kind : kinds)
-      if (any_beyond(part.values(kind), kind == Kind::parameters ? 1e18f : std::numeric_limits<float>::max())) return true;
+      if (any_beyond(part.values(kind), kind == StateKind::parameters ? 1e18f : std::numeric_limits<float>::max())) return true;
   }
   return false;
 }

@@ -37,7 +37,7 @@ void require_same_model(const comm::World& world, const fs::path& directory, con
 }
 
 /// Copies what a box and a run of the whole have in common; `run_values` begins at the run's first element.
-void copy_common(const plan::Box& box, const Run& run, std::span<const float> run_values, std::span<float> local) {
+void copy_common(const plan::Box& box, const ElementRange& run, std::span<const float> run_values, std::span<float> local) {
   const std::int64_t stride = std::max<std::int64_t>(box.global_stride, 1);
   const std::int64_t before = run.first - box.global_offset - box.inner + 1;  // runs of the box that end before
   for (std::int64_t o = before > 0 && box.outer > 1 ? (before + stride - 1) / stride : 0; o < box.outer; ++o) {
@@ -71,7 +71,7 @@ class Loader {
       : file_{file}, tensors_{tensors}, index_{tensors}, checksums_{read_all_checksums(file.structure, tensors, index_, expected)} {}
 
   /// Elements of the boxes, to their places in `values`.
-  void load(Kind kind, int which, const std::vector<plan::Box>& boxes, std::span<float> values) {
+  void load(StateKind kind, int which, const std::vector<plan::Box>& boxes, std::span<float> values) {
     const auto number = static_cast<std::size_t>(which);
     const auto& tensor = tensors_.at(number);
     const Segments segments{tensor.shape};
@@ -179,7 +179,7 @@ StoredParameters::StoredParameters(const fs::path& step_directory, const std::ve
 StoredParameters::~StoredParameters() = default;
 
 void StoredParameters::read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values) {
-  state_->loader.load(Kind::parameters, tensor, boxes, values);
+  state_->loader.load(StateKind::parameters, tensor, boxes, values);
 }
 
 Manifest load(const comm::World& world, const fs::path& step_directory, const LocalState& state, const LoadOptions& options) {

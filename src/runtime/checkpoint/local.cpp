@@ -145,7 +145,7 @@ LocalCheckpoint saved_locally(const comm::World& world, const LocalPlace& place,
 SaveReport save_locally(const comm::World& world, const LocalPlace& place, const LocalState& state, const Manifest& manifest,
                         const SaveOptions& options) {
   const Seconds start = now();
-  const auto begin = [&](Phase phase) {
+  const auto begin = [&](SavePhase phase) {
     if (options.on_phase) options.on_phase(phase);
   };
   const PartName name{manifest.step, place.incarnation, world.rank().value, world.size()};
@@ -156,19 +156,19 @@ SaveReport save_locally(const comm::World& world, const LocalPlace& place, const
     comm::agree_on(
         world, "saving on the nodes' storage",
         [&] {
-          begin(Phase::prepare);
+          begin(SavePhase::prepare);
           const auto header = header_for(world, name, state, manifest);
           report.checksum = now() - start;
-          begin(Phase::write);
+          begin(SavePhase::write);
           const auto file = write_part(unfinished_part(path), header, state);
           report.write = now() - start - report.checksum;
-          begin(Phase::flush);
+          begin(SavePhase::flush);
           file.flush();
           report.size = file.size();
           report.flush = now() - start - report.checksum - report.write;
         },
         options.deadline);
-    begin(Phase::commit);
+    begin(SavePhase::commit);
     comm::agree_on(
         world, "committing on the nodes' storage", [&] { put_in_place(path); }, options.deadline);
   } catch (const comm::AgreedError&) {

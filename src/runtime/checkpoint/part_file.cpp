@@ -34,8 +34,8 @@ std::int64_t data_begin(std::size_t header) {
 
 std::int64_t elements_in(const plan::Box& box) { return box.outer * box.inner; }
 
-std::vector<Kind> kept_kinds(const model::Tensor& tensor) {
-  std::vector<Kind> kept;
+std::vector<StateKind> kept_kinds(const model::Tensor& tensor) {
+  std::vector<StateKind> kept;
   for (auto kind : kinds)
     if (is_kept(kind, tensor)) kept.push_back(kind);
   return kept;
@@ -223,7 +223,7 @@ void PartReader::visit(const std::vector<model::Tensor>& tensors, const std::fun
     part.boxes = {block.box};
     std::span<float> rest{values};
     for (auto kind : kept) {
-      (kind == Kind::parameters ? part.parameters : kind == Kind::moment1 ? part.moment1 : part.moment2) = rest.first(count);
+      (kind == StateKind::parameters ? part.parameters : kind == StateKind::moment1 ? part.moment1 : part.moment2) = rest.first(count);
       rest = rest.subspan(count);
     }
     take(LocalState{&tensors, {part}});

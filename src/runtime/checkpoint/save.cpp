@@ -51,7 +51,7 @@ class Saver {
  private:
   bool root() const { return world_.rank().value == 0; }
   fs::path state_path() const { return working_ / state_name; }
-  void begin(Phase phase) const {
+  void begin(SavePhase phase) const {
     if (options_.on_phase) options_.on_phase(phase);
   }
   template <class Work>
@@ -60,7 +60,7 @@ class Saver {
   }
 
   void prepare() {
-    begin(Phase::prepare);
+    begin(SavePhase::prepare);
     comm::require_same(world_, "the checkpoint to save", text(run_.string(), " step ", manifest_.step, " tensors ", fingerprint(tensors_)),
                        options_.deadline);
     const Seconds start = now();
@@ -104,7 +104,7 @@ class Saver {
   }
 
   void reserve() {
-    begin(Phase::reserve);
+    begin(SavePhase::reserve);
     agree_on("preparing the checkpoint", [&] {
       if (root()) prepare_directory();
     });
@@ -130,7 +130,7 @@ class Saver {
 
   /// Each rank for itself, past HDF5: a write that fails is an error like others, and the same save may work later.
   void write() {
-    begin(Phase::write);
+    begin(SavePhase::write);
     const Seconds start = now();
     agree_on("writing the checkpoint", [&] {
       file_ = store::PlainFile::open_for_writing(state_path());
@@ -141,7 +141,7 @@ class Saver {
 
   /// By the descriptor that wrote: no other hears of every write that was lost.
   void flush() {
-    begin(Phase::flush);
+    begin(SavePhase::flush);
     const Seconds start = now();
     agree_on("flushing the checkpoint", [&] {
       file_->flush();
@@ -154,7 +154,7 @@ class Saver {
   /// What is on the disk is what was in memory: the ranks share the segments out and read them back. Rank 0 opens the file as a load does:
   /// HDF5 does not notice every write that its buffers lose.
   void verify() {
-    begin(Phase::verify);
+    begin(SavePhase::verify);
     const Seconds start = now();
     agree_on("verifying the checkpoint", [&] {
       try {
@@ -178,7 +178,7 @@ class Saver {
     read_all_checksums(open_compared(state_path(), facts).structure, tensors_, index_, facts);
   }
 
-  void verify_share(const store::PlainFile& file, Kind kind, std::size_t tensor, std::int64_t& number) const {
+  void verify_share(const store::PlainFile& file, StateKind kind, std::size_t tensor, std::int64_t& number) const {
     const Segments segments{tensors_[tensor].shape};
     const std::int64_t first = (world_.rank().value - number % world_.size() + world_.size()) % world_.size();
     number += segments.count();
@@ -193,7 +193,7 @@ class Saver {
   }
 
   void commit() {
-    begin(Phase::commit);
+    begin(SavePhase::commit);
     agree_on("committing the checkpoint", [&] {
       if (!root()) return;
       checkpoint::commit(working_, run_, manifest_.step, committed_);
@@ -203,7 +203,7 @@ class Saver {
 
   /// The checkpoint stands: what cannot be removed now is no failure.
   void prune() const {
-    begin(Phase::prune);
+    begin(SavePhase::prune);
     if (!root()) return;
     try {
       for (const auto& folder : debris(run_)) remove(folder);
@@ -244,15 +244,15 @@ class Saver {
 
 }  // namespace
 
-std::string_view to_string(Phase phase) {
+std::string_view to_string(SavePhase phase) {
   switch (phase) {
-    case Phase::prepare: return "prepare";
-    case Phase::reserve: return "reserve";
-    case Phase::write: return "write";
-    case Phase::flush: return "flush";
-    case Phase::verify: return "verify";
-    case Phase::commit: return "commit";
-    case Phase::prune: return "prune";
+    case SavePhase::prepare: return "prepare";
+    case SavePhase::reserve: return "reserve";
+    case SavePhase::write: return "write";
+    case SavePhase::flush: return "flush";
+    case SavePhase::verify: return "verify";
+    case SavePhase::commit: return "commit";
+    case SavePhase::prune: return "prune";
   }
   FLOTILLA_ASSERT(false, "phase ", static_cast<int>(phase));
 }

@@ -16,7 +16,7 @@ Segments::Segments(const std::vector<std::int64_t>& shape)
       columns_{std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>{})},
       rows_each_{std::max<std::int64_t>(1, elements_per_segment / columns_)} {}
 
-Run Segments::run(std::int64_t segment) const {
+ElementRange Segments::run(std::int64_t segment) const {
   const std::int64_t first = segment * rows_each_, last = std::min(first + rows_each_, rows_);
   return {first * columns_, (last - first) * columns_};
 }

@@ -6,8 +6,10 @@
 
 namespace flotilla::checkpoint {
 
+inline constexpr std::int64_t element_bytes = 4;  ///< of the state: fp32
+
 /// A run of elements of the row-major whole.
-struct Run {
+struct ElementRange {
   std::int64_t first = 0, count = 0;
   std::int64_t last() const { return first + count; }
 };
@@ -19,7 +21,7 @@ class Segments {
   explicit Segments(const std::vector<std::int64_t>& shape);
 
   std::int64_t count() const { return (rows_ + rows_each_ - 1) / rows_each_; }
-  Run run(std::int64_t segment) const;
+  ElementRange run(std::int64_t segment) const;
   std::int64_t of_element(std::int64_t index) const { return index / (rows_each_ * columns_); }
   std::int64_t rows_each() const { return rows_each_; }
   /// Elements of the largest.

@@ -1,23 +1,15 @@
 #include "snapshot.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <thread>
 
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
 
-/// What a thread takes at once: much longer to copy than to take.
-constexpr std::size_t chunk_values = (256 << 10) / sizeof(float);
-
-struct Piece {
-  const float* from = nullptr;
-  float* to = nullptr;
-  std::size_t count = 0;
-};
+/// What a thread takes at once: much longer to copy than to take, and little to wait for.
+constexpr std::size_t piece_values = (256 << 10) / sizeof(float);
 
 std::size_t owned_values(const LocalState& state) {
   std::size_t sum = 0;
@@ -27,32 +19,20 @@ std::size_t owned_values(const LocalState& state) {
   return sum;
 }
 
-void copy_some(const std::vector<Piece>& pieces, std::atomic<std::size_t>& next) {
-  for (std::size_t i = next++; i < pieces.size(); i = next++) std::memcpy(pieces[i].to, pieces[i].from, pieces[i].count * sizeof(float));
-}
-
-/// One thread alone reaches a fraction of a machine's memory bandwidth, and training stands still meanwhile.
-void copy_all(const std::vector<Piece>& pieces, int threads) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::jthread> others;
-  for (int t = 1; t < std::min(threads, static_cast<int>(pieces.size())); ++t) others.emplace_back([&] { copy_some(pieces, next); });
-  copy_some(pieces, next);
-}
-
 }  // namespace
 
-Snapshot::Snapshot(const LocalState& like, int threads)
-    : elements_{owned_values(like)}, memory_{std::make_unique<float[]>(elements_)}, threads_{threads} {}
+Snapshot::Snapshot(const LocalState& like) : elements_{owned_values(like)}, memory_{std::make_unique<float[]>(elements_)} {}
 
-LocalState Snapshot::take(const LocalState& state) {
+LocalState Snapshot::begin(const LocalState& state) {
+  FLOTILLA_ASSERT(copied_ == pieces_.size(), "a copy is under way");
   const auto needed = owned_values(state);
   FLOTILLA_ASSERT(needed == elements_, "a copy of ", elements_, " values is to hold ", needed);
   LocalState copy{state.tensors, {}};
   float* next = memory_.get();
-  std::vector<Piece> pieces;
+  pieces_.clear();
   const auto keep = [&](std::span<float>& values) {
-    for (std::size_t i = 0; i < values.size(); i += chunk_values)
-      pieces.push_back({values.data() + i, next + i, std::min(chunk_values, values.size() - i)});
+    for (std::size_t i = 0; i < values.size(); i += piece_values)
+      pieces_.push_back({values.data() + i, next + i, std::min(piece_values, values.size() - i)});
     values = {next, values.size()};
     next += values.size();
   };
@@ -64,8 +44,19 @@ LocalState Snapshot::take(const LocalState& state) {
     keep(mine.moment1);
     keep(mine.moment2);
   }
-  copy_all(pieces, threads_);
+  taken_ = copied_ = 0;
   return copy;
+}
+
+void Snapshot::complete() {
+  const auto all = pieces_.size();
+  auto copied = copied_.load(std::memory_order_acquire);
+  if (copied == all) return;
+  for (std::size_t i = taken_++; i < all; i = taken_++) {
+    std::memcpy(pieces_[i].to, pieces_[i].from, pieces_[i].count * sizeof(float));
+    if (++copied_ == all) copied_.notify_all();
+  }
+  while ((copied = copied_.load(std::memory_order_acquire)) != all) copied_.wait(copied, std::memory_order_acquire);
 }
 
 }  // namespace flotilla::checkpoint

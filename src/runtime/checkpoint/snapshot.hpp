@@ -1,6 +1,8 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "flotilla/checkpoint/state.hpp"
 
@@ -9,17 +11,27 @@ namespace flotilla::checkpoint {
 /// A copy of what this rank writes into a checkpoint, in memory that is taken once, every page of it. Local.
 class Snapshot {
  public:
-  /// Memory for copies of states that are laid out as this one, made by so many threads. Throws std::bad_alloc.
-  explicit Snapshot(const LocalState& like, int threads = 1);
+  /// Memory for copies of states that are laid out as this one. Throws std::bad_alloc.
+  explicit Snapshot(const LocalState& like);
 
   Bytes size() const { return Bytes{static_cast<std::int64_t>(elements_ * sizeof(float))}; }
-  /// Copies what this rank owns of a state laid out as the constructor's. The copy's parts are of memory that the next one overwrites.
-  LocalState take(const LocalState&);
+  /// What a copy of this rank's own part of a state, laid out as the constructor's, will be. Its values are there, and the state may
+  /// change, after complete(); the next begin() overwrites them. No copy may be under way.
+  LocalState begin(const LocalState&);
+  /// Copies what no other thread has taken up, and waits for the rest. Any threads, at once; cheap where nothing is left to copy.
+  void complete();
 
  private:
+  struct Piece {
+    const float* from = nullptr;
+    float* to = nullptr;
+    std::size_t count = 0;
+  };
+
   std::size_t elements_;
   std::unique_ptr<float[]> memory_;
-  int threads_;
+  std::vector<Piece> pieces_;                    ///< of the copy under way, or of the last one
+  std::atomic<std::size_t> taken_{0}, copied_{0};  ///< pieces
 };
 
 }  // namespace flotilla::checkpoint

@@ -15,8 +15,6 @@
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr std::int64_t element_bytes = 4;
-
 /// Those of the tensors, kind by kind.
 std::vector<store::Dataset> create_datasets(const store::File& file, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
                                             std::vector<std::uint32_t>& checksums) {
@@ -24,9 +22,9 @@ std::vector<store::Dataset> create_datasets(const store::File& file, const std::
   for (auto kind : kinds)
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       if (!is_kept(kind, tensors[t])) continue;
-      datasets.push_back(file.create_dataset(dataset_name(kind, tensors[t].name), tensors[t].shape, store::Element::fp32));
+      datasets.push_back(file.create_dataset(dataset_name(kind, tensors[t].name), tensors[t].shape, store::Datatype::fp32));
       const auto numbers = index.part(checksums, kind, t);
-      file.create_dataset(checksum_name(kind, tensors[t].name), {std::ssize(numbers)}, store::Element::uint32).write_all(numbers);
+      file.create_dataset(checksum_name(kind, tensors[t].name), {std::ssize(numbers)}, store::Datatype::uint32).write_all(numbers);
     }
   return datasets;
 }
@@ -45,17 +43,17 @@ void write_box(const store::PlainFile& file, std::int64_t offset, std::span<cons
 
 std::string hex8(std::uint32_t value) { return hex(value).substr(8); }
 
-std::string_view group_of(Kind kind) {
+std::string_view group_of(StateKind kind) {
   switch (kind) {
-    case Kind::parameters: return "parameters";
-    case Kind::moment1: return "adamw/moment1";
-    case Kind::moment2: return "adamw/moment2";
+    case StateKind::parameters: return "parameters";
+    case StateKind::moment1: return "adamw/moment1";
+    case StateKind::moment2: return "adamw/moment2";
   }
   FLOTILLA_ASSERT(false, "kind ", static_cast<int>(kind));
 }
 
-std::string dataset_name(Kind kind, const std::string& tensor) { return text(group_of(kind), "/", tensor); }
-std::string checksum_name(Kind kind, const std::string& tensor) { return "checksums/" + dataset_name(kind, tensor); }
+std::string dataset_name(StateKind kind, const std::string& tensor) { return text(group_of(kind), "/", tensor); }
+std::string checksum_name(StateKind kind, const std::string& tensor) { return "checksums/" + dataset_name(kind, tensor); }
 
 std::string fingerprint(const std::vector<model::Tensor>& tensors) {
   std::string lines;
@@ -118,9 +116,9 @@ void write_owned(const store::PlainFile& file, const std::vector<std::int64_t>& 
     }
 }
 
-store::Dataset open_tensor(const store::File& file, Kind kind, const std::string& name, const std::vector<std::int64_t>& shape) {
+store::Dataset open_tensor(const store::File& file, StateKind kind, const std::string& name, const std::vector<std::int64_t>& shape) {
   auto data = file.dataset(dataset_name(kind, name));
-  FLOTILLA_REQUIRE(data.element() == store::Element::fp32, ErrorKind::bad_input, file.name(), ": ", data.name(),
+  FLOTILLA_REQUIRE(data.element() == store::Datatype::fp32, ErrorKind::bad_input, file.name(), ": ", data.name(),
                    ": expected elements of type float");
   if (data.shape() == shape) return data;
   const auto spell = [](const std::vector<std::int64_t>& extents) {
@@ -132,7 +130,7 @@ store::Dataset open_tensor(const store::File& file, Kind kind, const std::string
               text(file.name(), ": ", data.name(), ": the shape is ", spell(data.shape()), ", expected ", spell(shape))};
 }
 
-std::vector<std::uint32_t> read_checksums(const store::File& file, Kind kind, const std::string& name,
+std::vector<std::uint32_t> read_checksums(const store::File& file, StateKind kind, const std::string& name,
                                           const std::vector<std::int64_t>& shape) {
   const auto data = file.dataset(checksum_name(kind, name));
   const std::int64_t expected = Segments{shape}.count();

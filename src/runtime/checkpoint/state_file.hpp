@@ -15,8 +15,8 @@
 namespace flotilla::checkpoint {
 
 /// "parameters/block.3.norm1.bias" and "checksums/parameters/block.3.norm1.bias".
-std::string dataset_name(Kind, const std::string& tensor);
-std::string checksum_name(Kind, const std::string& tensor);
+std::string dataset_name(StateKind, const std::string& tensor);
+std::string checksum_name(StateKind, const std::string& tensor);
 
 /// Fingerprint of names and shapes, in order.
 std::string fingerprint(const std::vector<model::Tensor>&);
@@ -37,9 +37,9 @@ NewStateFile create_state_file(const std::filesystem::path&, const std::vector<m
 void write_owned(const store::PlainFile&, const std::vector<std::int64_t>& offsets, const LocalState&);
 
 /// The dataset of a tensor. Throws Error{bad_input} when it is missing or has another type or shape.
-store::Dataset open_tensor(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
+store::Dataset open_tensor(const store::File&, StateKind, const std::string& name, const std::vector<std::int64_t>& shape);
 /// The checksums of a dataset with this shape. Throws Error{bad_input} when they are missing or their number is wrong.
-std::vector<std::uint32_t> read_checksums(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
+std::vector<std::uint32_t> read_checksums(const store::File&, StateKind, const std::string& name, const std::vector<std::int64_t>& shape);
 
 /// All checksum tables, after a check that every tensor is there in its shape, and that the tables are those that the manifest vouches for.
 std::vector<std::uint32_t> read_all_checksums(const store::File&, const std::vector<model::Tensor>&, const ChecksumIndex&,

@@ -25,7 +25,7 @@ int place(ErrorKind kind) noexcept {
 
 constexpr char phase_mark = 'A';  // against a rank that is in another kind of agreement
 
-std::string encode(const Outcome& outcome) {
+std::string encode(const PhaseOutcome& outcome) {
   return std::string{phase_mark, outcome.ok ? '+' : '-', static_cast<char>('0' + place(outcome.kind))} + outcome.message;
 }
 
@@ -36,14 +36,14 @@ ErrorKind kind_at(int place_) {
   return ErrorKind::communication;
 }
 
-Outcome decode(const std::string& word) {
+PhaseOutcome decode(const std::string& word) {
   if (word.size() < 3 || word[0] != phase_mark) return {false, ErrorKind::internal, "the ranks are not in the same phase of the program"};
   return {word[1] == '+', kind_at(word[2] - '0'), word.substr(3)};
 }
 
 struct Failure {
   Rank rank;
-  Outcome outcome;
+  PhaseOutcome outcome;
 };
 
 std::vector<Failure> failures_in(const Gathered& gathered) {
@@ -51,7 +51,7 @@ std::vector<Failure> failures_in(const Gathered& gathered) {
   for (std::size_t r = 0; r < gathered.words.size(); ++r) {
     const Rank rank{static_cast<int>(r)};
     if (std::ranges::find(gathered.missing, rank) != gathered.missing.end()) continue;
-    if (const Outcome outcome = decode(gathered.words[r]); !outcome.ok) failures.push_back({rank, outcome});
+    if (const PhaseOutcome outcome = decode(gathered.words[r]); !outcome.ok) failures.push_back({rank, outcome});
   }
   return failures;
 }
@@ -66,7 +66,7 @@ std::string describe(const World& world, const std::vector<Failure>& failures, c
   return different.empty() ? line : text(line, " (also failed: ", world.names(different), ")");
 }
 
-Verdict judge(const World& world, const Gathered& gathered, Seconds deadline) {
+PhaseVerdict judge(const World& world, const Gathered& gathered, Seconds deadline) {
   const auto failures = failures_in(gathered);
   const std::string silence = gathered.missing.empty() ? "" : no_answer(world, gathered.missing, deadline);
   if (failures.empty()) return {silence.empty(), {silence.empty(), ErrorKind::communication, silence}};
@@ -79,12 +79,12 @@ Verdict judge(const World& world, const Gathered& gathered, Seconds deadline) {
 
 bool outranks(ErrorKind a, ErrorKind b) noexcept { return place(a) < place(b); }
 
-void agree(const World& world, const Outcome& mine, Seconds deadline) {
+void agree(const World& world, const PhaseOutcome& mine, Seconds deadline) {
   enforce(rendezvous(
       world, encode(mine), [&](const Gathered& gathered) { return judge(world, gathered, deadline); }, deadline));
 }
 
-Outcome outcome_of(std::string_view what, const std::function<void()>& work) {
+PhaseOutcome outcome_of(std::string_view what, const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& error) {

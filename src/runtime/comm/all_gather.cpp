@@ -9,9 +9,9 @@ namespace flotilla::comm {
 namespace {
 
 /// Everybody sends its piece to everybody else.
-class DirectGather : public Operation {
+class DirectGather : public PersistentOperation {
  public:
-  DirectGather(const World& world, const Group& group, int tag, std::byte* data, Bytes unit, Bytes capacity)
+  DirectGather(const World& world, const ProcessGroup& group, int tag, std::byte* data, Bytes unit, Bytes capacity)
       : group_{group}, data_{data}, unit_{unit}, capacity_{capacity} {
     for (int member = 0; member < group.size(); ++member) {
       if (member == group.index()) continue;
@@ -73,7 +73,7 @@ class DirectGather : public Operation {
     return {data_ + piece.first * unit.count, piece.count() * unit.count};
   }
 
-  const Group& group_;
+  const ProcessGroup& group_;
   std::byte* data_;
   Bytes unit_, capacity_, size_;
   bool in_flight_ = false;
@@ -83,8 +83,8 @@ class DirectGather : public Operation {
 /// Pieces of one size, which is only known at the start; mine may come from elsewhere.
 class DirectAllGather final : public DirectGather {
  public:
-  DirectAllGather(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, const std::byte* mine, std::byte* all,
-                  Bytes capacity)
+  DirectAllGather(const World& world, const ProcessGroup& group, int tag, std::unique_ptr<LocalWork> work, const std::byte* mine,
+                  std::byte* all, Bytes capacity)
       : DirectGather{world, group, tag, all, {1}, group.size() * capacity}, work_{std::move(work)}, mine_{mine}, all_{all}, group_{group} {}
 
   void start(Bytes size) override {
@@ -101,18 +101,19 @@ class DirectAllGather final : public DirectGather {
   const std::unique_ptr<LocalWork> work_;
   const std::byte* mine_;
   std::byte* all_;
-  const Group& group_;
+  const ProcessGroup& group_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work,
-                                                  const std::byte* mine, std::byte* all, Bytes capacity) {
+std::unique_ptr<PersistentOperation> make_direct_all_gather(const World& world, const ProcessGroup& group, int tag,
+                                                            std::unique_ptr<LocalWork> work, const std::byte* mine, std::byte* all,
+                                                            Bytes capacity) {
   return std::make_unique<DirectAllGather>(world, group, tag, std::move(work), mine, all, capacity);
 }
 
-std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,
-                                                     Bytes capacity) {
+std::unique_ptr<PersistentOperation> make_direct_gather_pieces(const World& world, const ProcessGroup& group, int tag, std::byte* data,
+                                                               Bytes unit, Bytes capacity) {
   return std::make_unique<DirectGather>(world, group, tag, data, unit, capacity);
 }
 

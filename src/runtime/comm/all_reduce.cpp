@@ -10,10 +10,10 @@
 namespace flotilla::comm {
 namespace {
 
-class DirectAllReduce final : public Operation {
+class DirectAllReduce final : public PersistentOperation {
  public:
-  DirectAllReduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data, ElementType type,
-                  Bytes capacity, std::byte* staging);
+  DirectAllReduce(const World& world, const ProcessGroup& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data,
+                  ElementType type, Bytes capacity, std::byte* staging);
   void start(Bytes size) override { begin(size, Transfer::Content::whole); }
   void start_drained(Bytes size) override { begin(size, Transfer::Content::none); }
   bool progress() override;
@@ -37,7 +37,7 @@ class DirectAllReduce final : public Operation {
   void return_sums();
   bool take_sums();
 
-  const Group& group_;
+  const ProcessGroup& group_;
   const std::unique_ptr<LocalWork> work_;
   std::byte* data_;
   std::byte* staging_;
@@ -51,7 +51,7 @@ class DirectAllReduce final : public Operation {
   program::Piece mine_;
 };
 
-DirectAllReduce::DirectAllReduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data,
+DirectAllReduce::DirectAllReduce(const World& world, const ProcessGroup& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data,
                                  ElementType type, Bytes capacity, std::byte* staging)
     : group_{group},
       work_{std::move(work)},
@@ -149,8 +149,9 @@ std::string DirectAllReduce::describe() const {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work,
-                                                  std::byte* data, ElementType type, Bytes capacity, std::byte* staging) {
+std::unique_ptr<PersistentOperation> make_direct_all_reduce(const World& world, const ProcessGroup& group, int tag,
+                                                            std::unique_ptr<LocalWork> work, std::byte* data, ElementType type,
+                                                            Bytes capacity, std::byte* staging) {
   return std::make_unique<DirectAllReduce>(world, group, tag, std::move(work), data, type, capacity, staging);
 }
 

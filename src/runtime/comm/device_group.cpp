@@ -9,14 +9,14 @@
 namespace flotilla::comm {
 namespace {
 
-using Direction = nccl::Transfer::Direction;
+using Direction = nccl::ExchangeMessage::Direction;
 
 /// Messages that go out together. Those without bytes are left out on both sides.
 class Exchange {
  public:
   void send(int peer, gpu::DevicePointer at, std::int64_t bytes) { add(Direction::send, peer, at, bytes); }
   void receive(int peer, gpu::DevicePointer at, std::int64_t bytes) { add(Direction::receive, peer, at, bytes); }
-  void run(nccl::Communicator& communicator, const gpu::Stream& stream) {
+  void run(nccl::NcclCommunicator& communicator, const gpu::Stream& stream) {
     if (!transfers_.empty()) communicator.exchange(transfers_, stream);
   }
 
@@ -24,18 +24,8 @@ class Exchange {
   void add(Direction direction, int peer, gpu::DevicePointer at, std::int64_t bytes) {
     if (bytes > 0) transfers_.push_back({direction, peer, at, Bytes{bytes}});
   }
-  std::vector<nccl::Transfer> transfers_;
+  std::vector<nccl::ExchangeMessage> transfers_;
 };
-
-nccl::ElementType library_type(ElementType type) {
-  switch (type) {
-    case ElementType::fp32: return nccl::ElementType::fp32;
-    case ElementType::bf16: return nccl::ElementType::bf16;
-    case ElementType::fp16: return nccl::ElementType::fp16;
-    case ElementType::fp64: break;
-  }
-  return nccl::ElementType::fp64;
-}
 
 /// A piece at one level of a sum, in elements.
 struct LevelPiece {
@@ -48,10 +38,10 @@ LevelPiece piece_of(const program::RowRange& range, std::int64_t elements) {
 
 }  // namespace
 
-DeviceGroup::DeviceGroup(program::Group value, int index, nccl::Communicator communicator, OrderedSum ordered_sum)
+DeviceGroup::DeviceGroup(program::Group value, int index, nccl::NcclCommunicator communicator, OrderedSum ordered_sum)
     : value_{std::move(value)}, index_{index}, communicator_{std::move(communicator)}, ordered_sum_{std::move(ordered_sum)} {}
 
-OrderedSum make_ordered_sum(const gpu::Device& device, std::span<const std::byte> kernels) {
+OrderedSum make_ordered_sum(const gpu::DeviceContext& device, std::span<const std::byte> kernels) {
   struct Loaded {
     gpu::Module module;
     gpu::Kernel fp32 = module.kernel("ordered_sum_f32"), bf16 = module.kernel("ordered_sum_bf16"), fp16 = module.kernel("ordered_sum_f16");
@@ -71,7 +61,7 @@ OrderedSum make_ordered_sum(const gpu::Device& device, std::span<const std::byte
 void DeviceGroup::all_reduce(gpu::DevicePointer data, ElementType type, Bytes size, gpu::DevicePointer staging, const gpu::Stream& stream) {
   const Bytes element = element_size(type);
   if (value_.algorithm == program::Group::Algorithm::library_all_reduce)
-    return communicator_.all_reduce(data, library_type(type), size.count / element.count, stream);
+    return communicator_.all_reduce(data, type, size.count / element.count, stream);
   if (value_.subgroups.empty()) {
     reduce_scatter(data, type, element, size, staging, stream);
     return gather_pieces(data, element, size, stream);

@@ -9,11 +9,12 @@ namespace flotilla::comm {
 namespace {
 
 /// What is enqueued as a whole; done when its stream has come past it.
-class EnqueuedOperation final : public Operation {
+class EnqueuedOperation final : public PersistentOperation {
  public:
   using Enqueue = std::function<void(Bytes size, const gpu::Stream&)>;
 
-  EnqueuedOperation(DeviceGroup& group, const gpu::Device& device, gpu::Stream stream, std::string what, Bytes capacity, Enqueue enqueue)
+  EnqueuedOperation(DeviceGroup& group, const gpu::DeviceContext& device, gpu::Stream stream, std::string what, Bytes capacity,
+                    Enqueue enqueue)
       : group_{group},
         what_{std::move(what)},
         capacity_{capacity},
@@ -54,35 +55,36 @@ class EnqueuedOperation final : public Operation {
   bool in_flight_ = false;
 };
 
-class EnqueuedGroup final : public Group {
+class EnqueuedGroup final : public ProcessGroup {
  public:
-  EnqueuedGroup(const World& world, DeviceGroup& group, const gpu::Device& device)
-      : Group{group.value(), group.index()}, world_{world}, group_{group}, device_{device}, stream_{device.make_stream()} {}
+  EnqueuedGroup(const World& world, DeviceGroup& group, const gpu::DeviceContext& device)
+      : ProcessGroup{group.value(), group.index()}, world_{world}, group_{group}, device_{device}, stream_{device.make_stream()} {}
 
   std::string describe() const override { return comm::describe(world_, value()); }
 
-  std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging, Bytes) override {
+  std::unique_ptr<PersistentOperation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                                       Bytes) override {
     return make("all-reduce", capacity,
                 [=, this](Bytes size, const gpu::Stream& stream) { group_.all_reduce({data}, type, size, {staging}, stream); });
   }
-  std::unique_ptr<Operation> make_reduce_scatter(std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte* staging,
-                                                 Bytes) override {
+  std::unique_ptr<PersistentOperation> make_reduce_scatter(std::byte* data, ElementType type, Bytes unit, Bytes capacity,
+                                                           std::byte* staging, Bytes) override {
     return make("reduce-scatter", capacity,
                 [=, this](Bytes size, const gpu::Stream& stream) { group_.reduce_scatter({data}, type, unit, size, {staging}, stream); });
   }
-  std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
-                                                        Bytes) override {
+  std::unique_ptr<PersistentOperation> make_reduce_scatter_shards(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                                                  Bytes) override {
     return make("reduce-scatter", capacity,
                 [=, this](Bytes size, const gpu::Stream& stream) { group_.reduce_scatter_shards({data}, type, size, {staging}, stream); });
   }
-  std::unique_ptr<Operation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) override {
     return make("gather of shares", capacity,
                 [=, this](Bytes size, const gpu::Stream& stream) { group_.all_gather_shards({data}, element, size, stream); });
   }
-  std::unique_ptr<Operation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) override {
     return make("gather", capacity, [=, this](Bytes size, const gpu::Stream& stream) { group_.gather_pieces({data}, unit, size, stream); });
   }
-  std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     auto* const from = const_cast<std::byte*>(mine);  // a device's place, which is only read
     return make("all-gather", capacity, [=, this](Bytes size, gpu::Stream stream) {
       stream.copy_on_device({all + index() * size.count}, {from}, size);
@@ -91,20 +93,20 @@ class EnqueuedGroup final : public Group {
   }
 
  private:
-  std::unique_ptr<Operation> make(const char* what, Bytes capacity, EnqueuedOperation::Enqueue enqueue) {
+  std::unique_ptr<PersistentOperation> make(const char* what, Bytes capacity, EnqueuedOperation::Enqueue enqueue) {
     return std::make_unique<EnqueuedOperation>(group_, device_, stream_, text(what, " by NCCL over the ", describe()), capacity,
                                                std::move(enqueue));
   }
 
   const World& world_;
   DeviceGroup& group_;
-  const gpu::Device& device_;
+  const gpu::DeviceContext& device_;
   gpu::Stream stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Group> make_enqueued_group(const World& world, DeviceGroup& group, const gpu::Device& device) {
+std::unique_ptr<ProcessGroup> make_enqueued_group(const World& world, DeviceGroup& group, const gpu::DeviceContext& device) {
   return std::make_unique<EnqueuedGroup>(world, group, device);
 }
 

@@ -13,9 +13,9 @@
 #include "flotilla/mpi/backoff.hpp"
 #include "flotilla/mpi/device_memory.hpp"
 #include "flotilla/nccl/library.hpp"
+#include "group_self_test.hpp"
 #include "group_text.hpp"
 #include "leaked_requests.hpp"
-#include "proof.hpp"
 
 namespace flotilla::comm {
 namespace {
@@ -32,7 +32,7 @@ struct Vote {
     yes = false;
     write(reason, why);
   }
-  void computes_on(const gpu::Device& gpu) { write(text("GPU ", gpu.facts().ordinal, ", ", gpu.facts().name), device); }
+  void computes_on(const gpu::DeviceContext& gpu) { write(text("GPU ", gpu.facts().ordinal, ", ", gpu.facts().name), device); }
 
  private:
   static void write(std::string_view words, std::span<char> into) {
@@ -44,17 +44,17 @@ struct Vote {
 class Candidate {
  public:
   /// `without`: how the group goes on where one refuses; `device`: this rank's, or null.
-  Candidate(Group& over_mpi, const World& world, const char* without, const gpu::Device* device)
+  Candidate(ProcessGroup& over_mpi, const World& world, const char* without, const gpu::DeviceContext* device)
       : over_mpi_{over_mpi}, world_{world}, without_{without}, votes_(over_mpi.members().size()) {
     if (device != nullptr) vote.computes_on(*device);
   }
 
   Vote vote;
   std::unique_ptr<DeviceGroup> connected;  ///< by NCCL ...
-  std::optional<nccl::Communicator> joining;
-  std::unique_ptr<Group> on_device_memory;  ///< ... or by MPI
-  std::unique_ptr<Group> view;              ///< of either
-  std::unique_ptr<Proof> proof;             ///< of `view`
+  std::optional<nccl::NcclCommunicator> joining;
+  std::unique_ptr<ProcessGroup> on_device_memory;  ///< ... or by MPI
+  std::unique_ptr<ProcessGroup> view;              ///< of either
+  std::unique_ptr<GroupSelfTest> proof;            ///< of `view`
   bool refused = false;
   std::string refusal;  ///< who refused it, and why
 
@@ -106,18 +106,18 @@ class Candidate {
     return all > named ? text(names, " and ", all - named, " more") : names;
   }
 
-  Group& over_mpi_;
+  ProcessGroup& over_mpi_;
   const World& world_;
   const char* const without_;
   std::vector<Vote> votes_;
-  std::unique_ptr<Operation> operation_;  // after the votes
+  std::unique_ptr<PersistentOperation> operation_;  // after the votes
 };
 
 using Candidates = std::vector<std::unique_ptr<Candidate>>;
 
 /// All members of each group learn how the phase ended for the others.
 void vote(const World& world, Candidates& candidates, Seconds deadline) {
-  const Outcome mine = outcome_of("forming the groups between GPUs", [&] {
+  const PhaseOutcome mine = outcome_of("forming the groups between GPUs", [&] {
     for (const auto& c : candidates) c->start_vote();
     const Seconds end = now() + deadline;
     for (mpi::Backoff backoff;; backoff.pause()) {
@@ -152,7 +152,7 @@ void await(Candidates& candidates, Seconds deadline, const char* what, Done done
 
 /// Communicators that will not be used are given up, all of them as one. A rank whose GPU hangs meanwhile is everybody's error.
 void give_up(const World& world, Candidates& candidates, Seconds deadline) {
-  std::vector<nccl::Communicator> communicators;
+  std::vector<nccl::NcclCommunicator> communicators;
   for (const auto& c : candidates) {
     if (!c->refused) continue;
     if (c->connected) communicators.push_back(c->connected->communicator());
@@ -174,8 +174,8 @@ void give_up(const World& world, Candidates& candidates, Seconds deadline) {
     }
 }
 
-void offer(Candidates& candidates, const gpu::Device* device) {
-  const nccl::Presence presence = nccl::presence();
+void offer(Candidates& candidates, const gpu::DeviceContext* device) {
+  const nccl::NcclPresence presence = nccl::presence();
   for (const auto& c : candidates) {
     if (device == nullptr) c->vote.no("computes on a CPU");
     if (!presence.any()) c->vote.no(presence.why_none);
@@ -185,9 +185,9 @@ void offer(Candidates& candidates, const gpu::Device* device) {
   }
 }
 
-void join(Candidates& candidates, const gpu::Device* device, const OrderedSum& ordered_sum, Seconds deadline) {
+void join(Candidates& candidates, const gpu::DeviceContext* device, const OrderedSum& ordered_sum, Seconds deadline) {
   for (const auto& c : candidates)
-    c->attempt([&] { c->joining = nccl::Communicator::join(*device, c->id(), c->size(), c->index(), c->describe(), deadline); });
+    c->attempt([&] { c->joining = nccl::NcclCommunicator::join(*device, c->id(), c->size(), c->index(), c->describe(), deadline); });
   await(candidates, deadline, "joining", [](Candidate& c) { return c.joining->ready(); });
   for (const auto& c : candidates)
     c->attempt([&] {
@@ -211,7 +211,7 @@ void prove(const World& world, Candidates& candidates, Seconds deadline, ViewOf 
       candidates, deadline,
       [&](Candidate& c) {
         c.view = view_of(c);
-        c.proof = std::make_unique<Proof>(*c.view);
+        c.proof = std::make_unique<GroupSelfTest>(*c.view);
         c.proof->start_identities();
       },
       [&](Candidate& c) { c.proof->check_identities(world); });
@@ -222,7 +222,7 @@ void prove(const World& world, Candidates& candidates, Seconds deadline, ViewOf 
 
 /// Wanted groups of several members with this rank; `places`: which they are.
 Candidates candidates_of(const World& world, const Groups& groups, const std::vector<bool>& wanted, const char* without,
-                         const gpu::Device* device, std::vector<std::size_t>& places) {
+                         const gpu::DeviceContext* device, std::vector<std::size_t>& places) {
   Candidates candidates;
   for (std::size_t g = 0; g < groups.size(); ++g)
     if (wanted[g] && groups[g] && groups[g]->size() > 1) {
@@ -241,7 +241,7 @@ void tell_refusals(const Candidates& candidates, const std::vector<std::size_t>&
 
 }  // namespace
 
-DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::Device* device,
+DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::DeviceContext* device,
                                 const OrderedSum& ordered_sum, Seconds deadline, std::vector<std::string>* refusals) {
   std::vector<std::size_t> places;
   auto candidates = candidates_of(world, groups, wanted, "over MPI", device, places);
@@ -260,7 +260,7 @@ DeviceGroups form_device_groups(const World& world, const Groups& groups, const 
 }
 
 Groups form_device_memory_groups(const World& world, const std::vector<program::Group>& values, const Groups& groups,
-                                 const std::vector<bool>& wanted, const gpu::Device* device, const OrderedSum& ordered_sum,
+                                 const std::vector<bool>& wanted, const gpu::DeviceContext* device, const OrderedSum& ordered_sum,
                                  Seconds deadline, std::vector<std::string>* refusals) {
   std::vector<std::size_t> places;
   auto candidates = candidates_of(world, groups, wanted, "through the hosts' memory", device, places);

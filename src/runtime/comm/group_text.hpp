@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 
 namespace flotilla::comm {
 

@@ -22,9 +22,9 @@ struct SumPiece {
   std::vector<Transfer> back;   // sums out; or the sum in
 };
 
-class HierarchicalAllReduce final : public Operation {
+class HierarchicalAllReduce final : public PersistentOperation {
  public:
-  HierarchicalAllReduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, Ways ways, std::byte* data,
+  HierarchicalAllReduce(const World& world, const ProcessGroup& group, int tag, std::unique_ptr<LocalWork> work, Ways ways, std::byte* data,
                         Bytes element, ElementType type, Bytes capacity, std::byte* staging)
       : group_{group},
         work_{std::move(work)},
@@ -140,7 +140,7 @@ class HierarchicalAllReduce final : public Operation {
     staged_ += (members - 1) * count(piece) * width_;
   }
 
-  const Group& group_;
+  const ProcessGroup& group_;
   const std::unique_ptr<LocalWork> work_;
   const Ways ways_;
   std::byte* data_;
@@ -157,8 +157,9 @@ class HierarchicalAllReduce final : public Operation {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_subgroup_sum(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, Ways ways,
-                                             std::byte* data, Bytes element, ElementType type, Bytes capacity, std::byte* staging) {
+std::unique_ptr<PersistentOperation> make_subgroup_sum(const World& world, const ProcessGroup& group, int tag,
+                                                       std::unique_ptr<LocalWork> work, Ways ways, std::byte* data, Bytes element,
+                                                       ElementType type, Bytes capacity, std::byte* staging) {
   return std::make_unique<HierarchicalAllReduce>(world, group, tag, std::move(work), ways, data, element, type, capacity, staging);
 }
 

@@ -11,18 +11,18 @@ namespace {
 constexpr Seconds copy_deadline{60};  // of a process's own data, on a machine that is busy elsewhere
 
 /// An operation on data of the host, done on a device: up, there, and down again.
-class MirroredOperation final : public Operation {
+class MirroredOperation final : public PersistentOperation {
  public:
   /// Where it reads and writes on the host, at most `capacity` bytes up, and the device's memory.
   struct Places {
     const std::byte* from;
     std::byte* to;
     Bytes capacity;
-    gpu::Arena up, down, staging;  ///< `up` and `down` may be the same
+    gpu::DeviceBuffer up, down, staging;  ///< `up` and `down` may be the same
     int copies_down = 1;           ///< of the size that it is started with
   };
 
-  MirroredOperation(const gpu::Device& device, gpu::Stream stream, Places places, std::unique_ptr<Operation> on_device)
+  MirroredOperation(const gpu::DeviceContext& device, gpu::Stream stream, Places places, std::unique_ptr<PersistentOperation> on_device)
       : places_{std::move(places)}, stream_{std::move(stream)}, copied_{device.make_event()}, on_device_{std::move(on_device)} {}
 
   MirroredOperation(const MirroredOperation&) = delete;
@@ -67,67 +67,70 @@ class MirroredOperation final : public Operation {
   const Places places_;
   gpu::Stream stream_;
   gpu::Event copied_;
-  const std::unique_ptr<Operation> on_device_;  // after the memory that it uses
+  const std::unique_ptr<PersistentOperation> on_device_;  // after the memory that it uses
   Phase phase_ = Phase::idle;
   Bytes size_;
 };
 
-class HostView final : public Group {
+class HostView final : public ProcessGroup {
  public:
-  HostView(Group& group, const gpu::Device& device)
-      : Group{group.value(), group.index()}, group_{group}, device_{device}, stream_{device.make_stream()} {}
-  HostView(std::unique_ptr<Group> group, const gpu::Device& device) : HostView{*group, device} { owned_ = std::move(group); }
+  HostView(ProcessGroup& group, const gpu::DeviceContext& device)
+      : ProcessGroup{group.value(), group.index()}, group_{group}, device_{device}, stream_{device.make_stream()} {}
+  HostView(std::unique_ptr<ProcessGroup> group, const gpu::DeviceContext& device) : HostView{*group, device} { owned_ = std::move(group); }
 
   std::string describe() const override { return group_.describe(); }
 
-  std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte*, Bytes staging) override {
+  std::unique_ptr<PersistentOperation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte*,
+                                                       Bytes staging) override {
     return in_place(data, capacity, staging,
                     [&](std::byte* d, std::byte* s) { return group_.make_all_reduce(d, type, capacity, s, staging); });
   }
-  std::unique_ptr<Operation> make_reduce_scatter(std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte*,
-                                                 Bytes staging) override {
+  std::unique_ptr<PersistentOperation> make_reduce_scatter(std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte*,
+                                                           Bytes staging) override {
     return in_place(data, capacity, staging,
                     [&](std::byte* d, std::byte* s) { return group_.make_reduce_scatter(d, type, unit, capacity, s, staging); });
   }
-  std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte* data, ElementType type, Bytes capacity, std::byte*,
-                                                        Bytes staging) override {
+  std::unique_ptr<PersistentOperation> make_reduce_scatter_shards(std::byte* data, ElementType type, Bytes capacity, std::byte*,
+                                                                  Bytes staging) override {
     return in_place(data, capacity, staging,
                     [&](std::byte* d, std::byte* s) { return group_.make_reduce_scatter_shards(d, type, capacity, s, staging); });
   }
-  std::unique_ptr<Operation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) override {
     return in_place(data, capacity, {}, [&](std::byte* d, std::byte*) { return group_.make_all_gather_shards(d, element, capacity); });
   }
-  std::unique_ptr<Operation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) override {
     return in_place(data, capacity, {}, [&](std::byte* d, std::byte*) { return group_.make_gather_pieces(d, unit, capacity); });
   }
-  std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     const auto one = arena(capacity), of_all = arena(size() * capacity);
     return std::make_unique<MirroredOperation>(device_, stream_, MirroredOperation::Places{mine, all, capacity, one, of_all, {}, size()},
                                                group_.make_all_gather(one.data().address, of_all.data().address, capacity));
   }
 
  private:
-  using Make = std::function<std::unique_ptr<Operation>(std::byte* data, std::byte* staging)>;
+  using Make = std::function<std::unique_ptr<PersistentOperation>(std::byte* data, std::byte* staging)>;
 
-  std::unique_ptr<Operation> in_place(std::byte* data, Bytes capacity, Bytes staging_size, const Make& make) {
+  std::unique_ptr<PersistentOperation> in_place(std::byte* data, Bytes capacity, Bytes staging_size, const Make& make) {
     const auto memory = arena(capacity), staging = arena(staging_size);
     return std::make_unique<MirroredOperation>(device_, stream_,
                                                MirroredOperation::Places{data, data, capacity, memory, memory, staging, 1},
                                                make(memory.data().address, staging.data().address));
   }
-  gpu::Arena arena(Bytes size) const { return device_.make_arena(std::max(size, Bytes{1})); }
+  gpu::DeviceBuffer arena(Bytes size) const { return device_.make_buffer(std::max(size, Bytes{1})); }
 
-  std::unique_ptr<Group> owned_;
-  Group& group_;
-  const gpu::Device& device_;
+  std::unique_ptr<ProcessGroup> owned_;
+  ProcessGroup& group_;
+  const gpu::DeviceContext& device_;
   gpu::Stream stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Group> make_host_view(Group& group, const gpu::Device& device) { return std::make_unique<HostView>(group, device); }
+std::unique_ptr<ProcessGroup> make_host_view(ProcessGroup& group, const gpu::DeviceContext& device) {
+  return std::make_unique<HostView>(group, device);
+}
 
-std::unique_ptr<Group> make_host_view(const World& world, DeviceGroup& group, const gpu::Device& device) {
+std::unique_ptr<ProcessGroup> make_host_view(const World& world, DeviceGroup& group, const gpu::DeviceContext& device) {
   return std::make_unique<HostView>(make_enqueued_group(world, group, device), device);
 }
 

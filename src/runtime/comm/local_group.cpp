@@ -7,7 +7,7 @@
 namespace flotilla::comm {
 namespace {
 
-class Nothing final : public Operation {
+class Nothing final : public PersistentOperation {
  public:
   explicit Nothing(Bytes capacity) : capacity_{capacity} {}
   void start(Bytes size) override { FLOTILLA_ASSERT(size <= capacity_, size.count, " bytes: ", describe()); }
@@ -18,7 +18,7 @@ class Nothing final : public Operation {
   Bytes capacity_;
 };
 
-class Copy final : public Operation {
+class Copy final : public PersistentOperation {
  public:
   Copy(const std::byte* from, std::byte* to, Bytes capacity) : from_{from}, to_{to}, capacity_{capacity} {}
   void start(Bytes size) override {
@@ -34,26 +34,28 @@ class Copy final : public Operation {
   Bytes capacity_;
 };
 
-class LocalGroup final : public Group {
+class LocalGroup final : public ProcessGroup {
  public:
-  LocalGroup(const World& world, program::Group value) : Group{std::move(value), 0}, world_{world} {}
+  LocalGroup(const World& world, program::Group value) : ProcessGroup{std::move(value), 0}, world_{world} {}
   std::string describe() const override { return comm::describe(world_, value()); }
-  std::unique_ptr<Operation> make_all_reduce(std::byte*, ElementType, Bytes capacity, std::byte*, Bytes) override {
+  std::unique_ptr<PersistentOperation> make_all_reduce(std::byte*, ElementType, Bytes capacity, std::byte*, Bytes) override {
     return std::make_unique<Nothing>(capacity);
   }
-  std::unique_ptr<Operation> make_reduce_scatter(std::byte*, ElementType, Bytes, Bytes capacity, std::byte*, Bytes) override {
+  std::unique_ptr<PersistentOperation> make_reduce_scatter(std::byte*, ElementType, Bytes, Bytes capacity, std::byte*, Bytes) override {
     return std::make_unique<Nothing>(capacity);
   }
-  std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte*, ElementType, Bytes capacity, std::byte*, Bytes) override {
+  std::unique_ptr<PersistentOperation> make_reduce_scatter_shards(std::byte*, ElementType, Bytes capacity, std::byte*, Bytes) override {
     return std::make_unique<Nothing>(capacity);
   }
-  std::unique_ptr<Operation> make_all_gather_shards(std::byte*, Bytes, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_all_gather_shards(std::byte*, Bytes, Bytes capacity) override {
     return std::make_unique<Nothing>(capacity);
   }
-  std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
+  std::unique_ptr<PersistentOperation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return std::make_unique<Copy>(mine, all, capacity);
   }
-  std::unique_ptr<Operation> make_gather_pieces(std::byte*, Bytes, Bytes capacity) override { return std::make_unique<Nothing>(capacity); }
+  std::unique_ptr<PersistentOperation> make_gather_pieces(std::byte*, Bytes, Bytes capacity) override {
+    return std::make_unique<Nothing>(capacity);
+  }
 
  private:
   const World& world_;
@@ -61,7 +63,7 @@ class LocalGroup final : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_local_group(const World& world, program::Group value) {
+std::unique_ptr<ProcessGroup> make_local_group(const World& world, program::Group value) {
   FLOTILLA_REQUIRE(value.members.size() == 1 && index_in(world, value) == 0, ErrorKind::internal,
                    "not a group of this rank alone: ", describe(world, value));
   return std::make_unique<LocalGroup>(world, std::move(value));

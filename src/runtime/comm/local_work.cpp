@@ -45,7 +45,7 @@ class HostWork final : public LocalWork {
 
 class DeviceWork final : public LocalWork {
  public:
-  DeviceWork(const gpu::Device& device, gpu::Stream stream, OrderedSum ordered_sum)
+  DeviceWork(const gpu::DeviceContext& device, gpu::Stream stream, OrderedSum ordered_sum)
       : stream_{std::move(stream)}, done_{device.make_event()}, ordered_sum_{std::move(ordered_sum)} {}
 
   void start_sum(ElementType type, std::byte* sum, const std::byte* others, int members, int mine, std::int64_t count) override {
@@ -81,7 +81,7 @@ MakeLocalWork work_on_host(int members) {
   return [members] { return std::make_unique<HostWork>(members); };
 }
 
-MakeLocalWork work_on_device(const gpu::Device& device, const OrderedSum& ordered_sum) {
+MakeLocalWork work_on_device(const gpu::DeviceContext& device, const OrderedSum& ordered_sum) {
   return [device, stream = device.make_stream(true), ordered_sum] { return std::make_unique<DeviceWork>(device, stream, ordered_sum); };
 }
 

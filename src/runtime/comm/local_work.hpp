@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "flotilla/comm/device_group.hpp"
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 
 namespace flotilla::comm {
 
@@ -27,6 +27,6 @@ class LocalWork {
 using MakeLocalWork = std::function<std::unique_ptr<LocalWork>()>;
 /// `members`: contributions at most.
 MakeLocalWork work_on_host(int members);
-MakeLocalWork work_on_device(const gpu::Device&, const OrderedSum&);
+MakeLocalWork work_on_device(const gpu::DeviceContext&, const OrderedSum&);
 
 }  // namespace flotilla::comm

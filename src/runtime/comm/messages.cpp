@@ -1,12 +1,12 @@
 // Point-to-point operations: one message each.
 #include "flotilla/base/error.hpp"
-#include "flotilla/comm/operation.hpp"
+#include "flotilla/comm/persistent_operation.hpp"
 #include "transfer.hpp"
 
 namespace flotilla::comm {
 namespace {
 
-class PointToPoint : public Operation {
+class PointToPoint : public PersistentOperation {
  public:
   PointToPoint(Transfer transfer, Bytes capacity) : transfer_{std::move(transfer)}, capacity_{capacity} {}
   bool progress() final { return transfer_.done(); }
@@ -60,11 +60,11 @@ Transfer on_channel(const World& world, Transfer::Direction direction, Rank peer
 
 }  // namespace
 
-std::unique_ptr<Operation> make_send(const World& world, Rank peer, int channel, const std::byte* data, Bytes capacity) {
+std::unique_ptr<PersistentOperation> make_send(const World& world, Rank peer, int channel, const std::byte* data, Bytes capacity) {
   return std::make_unique<Send>(on_channel(world, Transfer::Direction::send, peer, channel), data, capacity);
 }
 
-std::unique_ptr<Operation> make_receive(const World& world, Rank peer, int channel, std::byte* data, Bytes capacity) {
+std::unique_ptr<PersistentOperation> make_receive(const World& world, Rank peer, int channel, std::byte* data, Bytes capacity) {
   return std::make_unique<Receive>(on_channel(world, Transfer::Direction::receive, peer, channel), data, capacity);
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 
 namespace flotilla::comm {
 

@@ -9,10 +9,10 @@
 namespace flotilla::comm {
 namespace {
 
-class DirectReduceScatter final : public Operation {
+class DirectReduceScatter final : public PersistentOperation {
  public:
-  DirectReduceScatter(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data, ElementType type,
-                      Bytes unit, Bytes capacity, std::byte* staging);
+  DirectReduceScatter(const World& world, const ProcessGroup& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data,
+                      ElementType type, Bytes unit, Bytes capacity, std::byte* staging);
   void start(Bytes size) override;
   bool progress() override;
   std::string describe() const override;
@@ -27,7 +27,7 @@ class DirectReduceScatter final : public Operation {
   bool exchanged();
   void start_sum();
 
-  const Group& group_;
+  const ProcessGroup& group_;
   const std::unique_ptr<LocalWork> work_;
   std::byte* data_;
   std::byte* staging_;
@@ -38,8 +38,8 @@ class DirectReduceScatter final : public Operation {
   program::Piece mine_;             // of the units
 };
 
-DirectReduceScatter::DirectReduceScatter(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data,
-                                         ElementType type, Bytes unit, Bytes capacity, std::byte* staging)
+DirectReduceScatter::DirectReduceScatter(const World& world, const ProcessGroup& group, int tag, std::unique_ptr<LocalWork> work,
+                                         std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte* staging)
     : group_{group}, work_{std::move(work)}, data_{data}, staging_{staging}, type_{type}, unit_{unit}, capacity_{capacity} {
   FLOTILLA_ASSERT(unit.count > 0 && unit.count % element_size(type).count == 0, unit.count, " bytes are no unit of elements");
   for (int member = 0; member < group.size(); ++member) {
@@ -101,8 +101,9 @@ std::string DirectReduceScatter::describe() const {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_direct_reduce_scatter(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work,
-                                                      std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte* staging) {
+std::unique_ptr<PersistentOperation> make_direct_reduce_scatter(const World& world, const ProcessGroup& group, int tag,
+                                                                std::unique_ptr<LocalWork> work, std::byte* data, ElementType type,
+                                                                Bytes unit, Bytes capacity, std::byte* staging) {
   return std::make_unique<DirectReduceScatter>(world, group, tag, std::move(work), data, type, unit, capacity, staging);
 }
 

@@ -63,10 +63,10 @@ Gathered gather(const World& world, const std::string& mine, int tag, Rendezvous
   return gathered;
 }
 
-Verdict preside(const World& world, const std::string& mine, const Judge& judge, int tag, Seconds deadline) {
+PhaseVerdict preside(const World& world, const std::string& mine, const Judge& judge, int tag, Seconds deadline) {
   auto mailbox = std::make_unique<RendezvousMailbox>();
   const Gathered gathered = gather(world, mine, tag, *mailbox, deadline);
-  Verdict verdict = judge(gathered);
+  PhaseVerdict verdict = judge(gathered);
   verdict.outcome.message.resize(std::min(verdict.outcome.message.size(), longest_word));
   mailbox->verdict.everyone = verdict.everyone;
   mailbox->verdict.ok = verdict.outcome.ok;
@@ -83,7 +83,7 @@ Verdict preside(const World& world, const std::string& mine, const Judge& judge,
   return verdict;
 }
 
-Verdict rank_zero_is_silent(const World& world, Seconds deadline) {
+PhaseVerdict rank_zero_is_silent(const World& world, Seconds deadline) {
   const Rank zero{0};
   return {false, {false, ErrorKind::communication, no_answer(world, std::span{&zero, 1}, deadline)}};
 }
@@ -93,7 +93,7 @@ struct RendezvousVisit {
   std::vector<mpi::Request> requests;
 };
 
-Verdict attend(const World& world, const std::string& mine, int tag, Seconds deadline) {
+PhaseVerdict attend(const World& world, const std::string& mine, int tag, Seconds deadline) {
   auto visit = std::make_unique<RendezvousVisit>();
   visit->mine.set(mine);
   visit->requests.push_back(world.control().send(visit->mine.bytes(), 0, tag));
@@ -111,12 +111,12 @@ Verdict attend(const World& world, const std::string& mine, int tag, Seconds dea
 
 }  // namespace
 
-Verdict rendezvous(const World& world, const std::string& mine, const Judge& judge, Seconds deadline) {
+PhaseVerdict rendezvous(const World& world, const std::string& mine, const Judge& judge, Seconds deadline) {
   const int tag = world.next_agreement() & 0x3fff;  // a late letter of an agreement that failed meets no later one
   return world.rank() == Rank{0} ? preside(world, mine, judge, tag, deadline) : attend(world, mine, tag, deadline);
 }
 
-void enforce(const Verdict& verdict) {
+void enforce(const PhaseVerdict& verdict) {
   if (verdict.outcome.ok) return;
   if (verdict.everyone) throw AgreedError{verdict.outcome.kind, verdict.outcome.message};
   throw Error{verdict.outcome.kind, verdict.outcome.message};

@@ -16,18 +16,18 @@ struct Gathered {
   std::vector<Rank> missing;
 };
 
-struct Verdict {
+struct PhaseVerdict {
   bool everyone = true;  // answered
-  Outcome outcome;
+  PhaseOutcome outcome;
 };
-using Judge = std::function<Verdict(const Gathered&)>;
+using Judge = std::function<PhaseVerdict(const Gathered&)>;
 
 /// Every rank brings a word; rank 0 collects until all are there or `deadline` has passed, judges, and tells all. Star-shaped, by messages
 /// rather than by a collective of the library, so that the missing can be named; 2 kB per rank at rank 0.
-Verdict rendezvous(const World& world, const std::string& mine, const Judge& judge, Seconds deadline);
+PhaseVerdict rendezvous(const World& world, const std::string& mine, const Judge& judge, Seconds deadline);
 
 /// Throws what the verdict says, if it does.
-void enforce(const Verdict& verdict);
+void enforce(const PhaseVerdict& verdict);
 
 /// "no answer within 10 s from rank 4 on n3 (stopped, dead or cut off?)".
 std::string no_answer(const World& world, std::span<const Rank> missing, Seconds deadline);

@@ -42,7 +42,7 @@ std::string where_they_part(const std::string& odd_word, const std::string& usua
   return text("\"", around(odd, place), "\" instead of \"", around(usual, place), "\"");
 }
 
-Verdict judge(const World& world, std::string_view name, const Gathered& gathered, Seconds deadline) {
+PhaseVerdict judge(const World& world, std::string_view name, const Gathered& gathered, Seconds deadline) {
   if (!gathered.missing.empty()) return {false, {false, ErrorKind::communication, no_answer(world, gathered.missing, deadline)}};
   for (const std::string& word : gathered.words)
     if (word.size() < digest_size || word[0] != phase_mark)

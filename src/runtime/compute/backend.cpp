@@ -10,8 +10,8 @@
 namespace flotilla::compute {
 
 std::unique_ptr<Backend> make_backend(const Setup& setup) {
-  if (setup.device.kind == DeviceKind::cpu) return make_cpu_backend(setup);
-  const auto device = gpu::Device::open(setup.device.ordinal);
+  if (setup.device.kind == cluster::DeviceKind::cpu) return make_cpu_backend(setup);
+  const auto device = gpu::DeviceContext::open(setup.device.ordinal);
   return make_cuda_backend(setup, device, kernel_image(device.facts()));
 }
 
@@ -26,7 +26,7 @@ std::string why_no_backend(const gpu::DeviceFacts& device) {
 }
 
 Bytes library_scratch(const Setup& setup, int sequences) {
-  return setup.device.kind == DeviceKind::cpu ? cpu_scratch(setup, sequences) : cuda_scratch(setup, sequences);
+  return setup.device.kind == cluster::DeviceKind::cpu ? cpu_scratch(setup, sequences) : cuda_scratch(setup, sequences);
 }
 
 }  // namespace flotilla::compute

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "flotilla/base/philox.hpp"
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 

@@ -46,7 +46,7 @@ std::uint64_t Corpus::fingerprint(std::span<const std::uint64_t> files) const {
   return hash;
 }
 
-std::uint64_t Corpus::fingerprint(const Section& section, std::uint64_t file) {
+std::uint64_t Corpus::fingerprint(const CorpusSection& section, std::uint64_t file) {
   return combine(combine(combine(0, file), static_cast<std::uint64_t>(section.first)), static_cast<std::uint64_t>(section.last));
 }
 
@@ -56,7 +56,7 @@ void Corpus::scan(int vocabulary) const {
 
 Corpora open_corpora(const CorpusOptions& options) {
   check(options);
-  std::vector<Section> training, validation;
+  std::vector<CorpusSection> training, validation;
   const double fraction = options.validation.empty() ? options.validation_fraction : 0;
   for (const auto& path : options.training) {
     const auto file = open_shared(path, options.format);

@@ -5,7 +5,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/store/mapped_file.hpp"
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -11,7 +11,7 @@ constexpr std::int64_t header_bytes = 256 * 4;
 
 bool is_llmc(FileBytes bytes) { return bytes.size() >= 4 && load<std::int32_t>(bytes, 0) == llmc_magic; }
 
-Layout llmc_layout(FileBytes bytes, const std::filesystem::path& path) {
+TokenLayout llmc_layout(FileBytes bytes, const std::filesystem::path& path) {
   require_header(bytes, path, header_bytes, "llm.c's header");
   const auto found_magic = load<std::int32_t>(bytes, 0);
   if (found_magic != llmc_magic) refuse(path, 0, "expected llm.c's magic number ", llmc_magic, ", found ", found_magic);
@@ -19,7 +19,7 @@ Layout llmc_layout(FileBytes bytes, const std::filesystem::path& path) {
   if (found_version != llmc_version) refuse(path, 4, "expected version ", llmc_version, " of llm.c's token file, found ", found_version);
   const auto count = load<std::int32_t>(bytes, 8);
   if (count <= 0) refuse(path, 8, "expected a token count of at least 1, found ", count);
-  const Layout layout{Element::uint16, header_bytes, count};
+  const TokenLayout layout{Element::uint16, header_bytes, count};
   require_exact_size(bytes, path, layout, 8);
   return layout;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "flotilla/store/plain_file.hpp"
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 namespace {

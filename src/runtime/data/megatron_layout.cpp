@@ -4,7 +4,7 @@
 #include <ranges>
 #include <string_view>
 
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -108,8 +108,8 @@ MegatronPaths megatron_paths(const std::filesystem::path& path) {
   return {index += ".idx", tokens += ".bin"};
 }
 
-Layout megatron_layout(FileBytes index_bytes, const std::filesystem::path& index_path, FileBytes tokens,
-                       const std::filesystem::path& tokens_path) {
+TokenLayout megatron_layout(FileBytes index_bytes, const std::filesystem::path& index_path, FileBytes tokens,
+                            const std::filesystem::path& tokens_path) {
   const auto index = read_header(index_bytes, index_path);
   const auto each = width(index.element);
   const auto last = index.sequences - 1;

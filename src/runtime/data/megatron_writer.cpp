@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "flotilla/base/error.hpp"
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "flotilla/base/foreign_text.hpp"
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -177,7 +177,7 @@ bool is_npy(FileBytes bytes) {
   return bytes.size() >= npy_magic.size() && std::memcmp(bytes.data(), npy_magic.data(), npy_magic.size()) == 0;
 }
 
-Layout npy_layout(FileBytes bytes, const std::filesystem::path& path) {
+TokenLayout npy_layout(FileBytes bytes, const std::filesystem::path& path) {
   const auto [start, size] = header_extent(bytes, path);
   const std::string_view text{reinterpret_cast<const char*>(bytes.data()) + start, static_cast<std::size_t>(size)};
   const auto header = HeaderParser{text, start, path}.parse();
@@ -185,7 +185,7 @@ Layout npy_layout(FileBytes bytes, const std::filesystem::path& path) {
     refuse(path, start, "NumPy header: expected the keys 'descr', 'fortran_order' and 'shape'");
   }
   if (*header.fortran_order) refuse(path, start, "expected an array in C order; save numpy.ascontiguousarray(array)");
-  const Layout layout{element_of(*header.descr, path, start), start + size, length_of(*header.shape, path, start)};
+  const TokenLayout layout{element_of(*header.descr, path, start), start + size, length_of(*header.shape, path, start)};
   require_exact_size(bytes, path, layout, start);
   return layout;
 }

@@ -23,7 +23,7 @@ void check(const SamplerOptions& options) {
 [[noreturn]] void refuse_too_short(const Corpus& corpus, int length) {
   FLOTILLA_REQUIRE(!corpus.empty(), ErrorKind::bad_input, "no data to take sequences from; expected at least one file of ", length + 1,
                    " tokens");
-  const auto& longest = *std::ranges::max_element(corpus.sections(), {}, &Section::size);
+  const auto& longest = *std::ranges::max_element(corpus.sections(), {}, &CorpusSection::size);
   throw Error{ErrorKind::bad_input, text(longest.file->path().string(), ": tokens ", longest.first, " to ", longest.last, " are ",
                                          longest.size(), ", too few for one sequence; expected at least ", length + 1, " (length ", length,
                                          " and the last target); use a longer file or a shorter length",
@@ -62,7 +62,7 @@ std::int64_t unused_part(std::int64_t used, std::int64_t of) {
   return left <= 0 ? 0 : static_cast<std::int64_t>((static_cast<Wide>(of) * static_cast<Wide>(left)) >> part_bits);
 }
 
-std::vector<Phase> checked(std::vector<Phase> phases, const SamplerOptions& options) {
+std::vector<SamplingPhase> checked(std::vector<SamplingPhase> phases, const SamplerOptions& options) {
   if (phases.empty()) phases.push_back({0, options.length, options.global_batch, {}});
   FLOTILLA_ASSERT(phases.front().first_step == 0, "the first phase begins at step ", phases.front().first_step);
   for (const auto& phase : phases) check({options.seed, phase.length, phase.global_batch, options.vocabulary});
@@ -73,7 +73,7 @@ std::vector<Phase> checked(std::vector<Phase> phases, const SamplerOptions& opti
 
 struct Sampler::State {
   std::vector<Source> sources;
-  std::vector<Phase> phases;
+  std::vector<SamplingPhase> phases;
   std::vector<Cut> cuts;
   std::vector<Stretch> stretches;
   std::optional<Blend> blend;
@@ -152,7 +152,7 @@ struct Sampler::State {
     if (blend && next.position > blend->size()) return false;
     const auto counts = blend ? blend->counts(next.position) : std::vector<std::int64_t>(sources.size());
     grow(step, counts);
-    next.phase = static_cast<std::size_t>(std::ranges::upper_bound(phases, step, {}, &Phase::first_step) - phases.begin()) - 1;
+    next.phase = static_cast<std::size_t>(std::ranges::upper_bound(phases, step, {}, &SamplingPhase::first_step) - phases.begin()) - 1;
     next.cut = cut_of(phases[next.phase].length);
     for (std::size_t i = 0; i < sources.size(); ++i) next.elsewhere.push_back(counts[i] - cuts[next.cut].drawn[i]);
     if (blend)
@@ -170,9 +170,16 @@ std::ostream& operator<<(std::ostream& out, const Location& location) {
              << location.section;
 }
 
+/// A token at a time, so that it is the same on any machine.
+std::uint64_t digest_of(int index, std::span<const std::int32_t> tokens) {
+  std::uint64_t digest = Philox::mix(static_cast<std::uint64_t>(index));
+  for (const auto token : tokens) digest = Philox::mix(digest ^ static_cast<std::uint32_t>(token));
+  return digest;
+}
+
 Sampler::Sampler(Corpus corpus, SamplerOptions options) : Sampler{std::vector<Source>{{.corpus = std::move(corpus)}}, options} {}
 
-Sampler::Sampler(std::vector<Source> sources, SamplerOptions options, std::vector<Phase> phases) : options_{options} {
+Sampler::Sampler(std::vector<Source> sources, SamplerOptions options, std::vector<SamplingPhase> phases) : options_{options} {
   FLOTILLA_ASSERT(!sources.empty(), "a sampler of nothing");
   State state{std::move(sources), checked(std::move(phases), options_), {}, {}, {}};
   state.add_cuts(options_);
@@ -182,7 +189,7 @@ Sampler::Sampler(std::vector<Source> sources, SamplerOptions options, std::vecto
 }
 
 const std::vector<Source>& Sampler::sources() const { return state_->sources; }
-const std::vector<Phase>& Sampler::phases() const { return state_->phases; }
+const std::vector<SamplingPhase>& Sampler::phases() const { return state_->phases; }
 std::int64_t Sampler::sequences_per_epoch(int source, int length) const {
   return state_->cuts[state_->cut_of(length)].orders.at(static_cast<std::size_t>(source)).sequences();
 }
@@ -223,9 +230,9 @@ void Sampler::document_starts(const Location& location, std::span<std::int32_t> 
 }
 
 std::string Sampler::unused() const {
-  const int longest = std::ranges::max_element(state_->phases, {}, &Phase::length)->length;
+  const int longest = std::ranges::max_element(state_->phases, {}, &SamplingPhase::length)->length;
   std::size_t count = 0, all = 0;
-  const Section* first = nullptr;
+  const CorpusSection* first = nullptr;
   for (const auto& source : state_->sources)
     for (const auto& section : source.corpus.sections()) {
       ++all;

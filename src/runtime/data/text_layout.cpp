@@ -1,12 +1,12 @@
 #include <bit>
 
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian and are read in place");
 
-void require_exact_size(FileBytes bytes, const std::filesystem::path& path, const Layout& layout, std::int64_t where) {
+void require_exact_size(FileBytes bytes, const std::filesystem::path& path, const TokenLayout& layout, std::int64_t where) {
   const auto there = byte_count(bytes) - layout.offset;
   const auto each = width(layout.element);
   // By division: a lying count times the width may not fit.
@@ -15,9 +15,9 @@ void require_exact_size(FileBytes bytes, const std::filesystem::path& path, cons
          " bytes follow; the file is ", there / each < layout.count ? "truncated" : "longer than its header says", " or damaged");
 }
 
-Layout text_layout(FileBytes bytes, const std::filesystem::path&) { return {Element::uint8, 0, byte_count(bytes)}; }
+TokenLayout text_layout(FileBytes bytes, const std::filesystem::path&) { return {Element::uint8, 0, byte_count(bytes)}; }
 
-Layout raw_layout(FileBytes bytes, const std::filesystem::path& path, Element element) {
+TokenLayout raw_layout(FileBytes bytes, const std::filesystem::path& path, Element element) {
   const auto each = width(element);
   if (byte_count(bytes) % each != 0) {
     refuse(path, byte_count(bytes), "the file ends inside a token; expected a multiple of ", each, " bytes");

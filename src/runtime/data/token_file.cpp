@@ -8,7 +8,7 @@
 #include "content_hash.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/store/mapped_file.hpp"
-#include "layout.hpp"
+#include "token_layout.hpp"
 
 namespace flotilla::data {
 
@@ -17,12 +17,12 @@ struct TokenFile::State {
   store::MappedFile tokens;
   store::MappedFile index;  ///< Megatron's, else unmapped
   std::optional<LossMask> mask;
-  Layout layout;
+  TokenLayout layout;
 };
 
 namespace {
 
-Layout layout_of(const store::MappedFile& file, Format format) {
+TokenLayout layout_of(const store::MappedFile& file, Format format) {
   switch (format) {
     case Format::llmc: return llmc_layout(file.bytes(), file.path());
     case Format::npy: return npy_layout(file.bytes(), file.path());
@@ -69,7 +69,7 @@ std::int64_t copy_tokens(Element element, const std::byte* source, std::span<std
   return -1;
 }
 
-std::string spelled_token(const Layout& layout, FileBytes bytes, std::int64_t at) {
+std::string spelled_token(const TokenLayout& layout, FileBytes bytes, std::int64_t at) {
   switch (layout.element) {
     case Element::uint8: return std::to_string(load<std::uint8_t>(bytes, at));
     case Element::int8: return std::to_string(load<std::int8_t>(bytes, at));

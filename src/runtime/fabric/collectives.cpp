@@ -6,7 +6,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 
 namespace flotilla::fabric {
 namespace {
@@ -23,11 +23,11 @@ std::vector<program::Group> groups_of(const std::vector<CollectiveTest>& tests) 
 /// One member's all-reduces.
 class Reduction {
  public:
-  Reduction(comm::Group& group, Bytes largest, Seconds deadline)
+  Reduction(comm::ProcessGroup& group, Bytes largest, Seconds deadline)
       : data_(static_cast<std::size_t>(largest.count)),
-        staging_(static_cast<std::size_t>(comm::all_reduce_staging(largest, comm::ElementType::fp32, group.size()).count)),
-        operation_{group.make_all_reduce(data_.data(), comm::ElementType::fp32, largest, staging_.data(),
-                                         {static_cast<std::int64_t>(staging_.size())})},
+        staging_(static_cast<std::size_t>(comm::all_reduce_staging(largest, ElementType::fp32, group.size()).count)),
+        operation_{
+            group.make_all_reduce(data_.data(), ElementType::fp32, largest, staging_.data(), {static_cast<std::int64_t>(staging_.size())})},
         deadline_{deadline} {}
 
   /// Of one, in the mean.
@@ -42,7 +42,7 @@ class Reduction {
 
  private:
   std::vector<std::byte> data_, staging_;
-  std::unique_ptr<comm::Operation> operation_;
+  std::unique_ptr<comm::PersistentOperation> operation_;
   Seconds deadline_;
 };
 

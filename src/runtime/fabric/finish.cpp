@@ -5,7 +5,7 @@
 
 namespace flotilla::fabric {
 
-void finish(comm::Operation& operation, Seconds deadline) {
+void finish(comm::PersistentOperation& operation, Seconds deadline) {
   constexpr bool progressed = false;  // an operation tells its end only
   for (Spin spin{deadline}; !operation.progress();)
     FLOTILLA_REQUIRE(!spin.expired(progressed), ErrorKind::communication, operation.describe(), ": no answer within ", deadline);

@@ -7,9 +7,9 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/fabric/fabric.hpp"
-#include "link_end.hpp"
 #include "sampling.hpp"
-#include "segments.hpp"
+#include "tcp_segments.hpp"
+#include "transport_end.hpp"
 
 namespace flotilla::fabric {
 namespace {
@@ -54,7 +54,7 @@ class Transport {
   Transport(const comm::World& world, const LinkTest& test) : world_{world}, test_{test} {}
   virtual ~Transport() = default;
   /// Collective. An end to that peer, or to nobody. Throws Error where this rank cannot reach it; the others come along all the same.
-  virtual std::unique_ptr<LinkEnd> end_to(std::optional<Rank> peer) = 0;
+  virtual std::unique_ptr<TransportEnd> end_to(std::optional<Rank> peer) = 0;
   /// Until all ranks have come; what is under way moves on.
   virtual void rest() { mpi::barrier(world_.control(), longest_round); }
 
@@ -66,7 +66,7 @@ class Transport {
 class MpiTransport : public Transport {
  public:
   using Transport::Transport;
-  std::unique_ptr<LinkEnd> end_to(std::optional<Rank> peer) override {
+  std::unique_ptr<TransportEnd> end_to(std::optional<Rank> peer) override {
     return peer ? make_mpi_end(world_, *peer, largest_of(test_), test_.deadline) : nullptr;
   }
 };
@@ -75,7 +75,7 @@ class UcxTransport : public Transport {
  public:
   UcxTransport(const comm::World& world, const LinkTest& test, const std::string& choice) : Transport{world, test}, worker_{world.size(), choice} {}
 
-  std::unique_ptr<LinkEnd> end_to(std::optional<Rank> peer) override {
+  std::unique_ptr<TransportEnd> end_to(std::optional<Rank> peer) override {
     const auto& control = world_.control();
     std::unique_ptr<UcxEnd> end;
     std::exception_ptr error;
@@ -153,7 +153,7 @@ std::string behind_segments(const std::string& words) { return words.substr(word
 std::string run_round(const comm::World& world, const LinkTest& test, Transport& transport, const LinkPair* pair) {
   std::optional<Rank> peer;
   if (pair != nullptr) peer = pair->a == world.rank() ? pair->b : pair->a;
-  std::unique_ptr<LinkEnd> end;
+  std::unique_ptr<TransportEnd> end;
   const auto mine = refusal_of([&] { end = transport.end_to(peer); });
   const auto refusals = mpi::all_gather_strings(world.control(), mine, longest_round);
   std::string words, refusal;

@@ -22,19 +22,19 @@ constexpr Bytes announcement_size{sizeof(Announcement)}, receipt{8};
 constexpr int most_messages = 20000, least_samples = 3, most_samples = 12;
 constexpr double settled_within = 0.9;
 
-void tell(LinkEnd& end, const Announcement& announcement) {
+void tell(TransportEnd& end, const Announcement& announcement) {
   std::memcpy(end.out.data(), &announcement, sizeof announcement);
   end.send(announcement_size);
 }
 
-Announcement hear(LinkEnd& end) {
+Announcement hear(TransportEnd& end) {
   end.receive(announcement_size);
   Announcement announcement;
   std::memcpy(&announcement, end.in.data(), sizeof announcement);
   return announcement;
 }
 
-void send_all(LinkEnd& end, Kind kind, Bytes size, int messages) {
+void send_all(TransportEnd& end, Kind kind, Bytes size, int messages) {
   for (int m = 0; m < messages; ++m) switch (kind) {
       case Kind::ping_pong: end.send(size), end.receive(size); break;
       case Kind::stream: end.send(size); break;
@@ -49,7 +49,7 @@ void send_all(LinkEnd& end, Kind kind, Bytes size, int messages) {
   if (kind == Kind::put || kind == Kind::stream) end.receive(receipt);
 }
 
-void answer_all(LinkEnd& end, Kind kind, Bytes size, int messages) {
+void answer_all(TransportEnd& end, Kind kind, Bytes size, int messages) {
   for (int m = 0; m < messages; ++m) switch (kind) {
       case Kind::ping_pong: end.receive(size), end.send(size); break;
       case Kind::stream: end.receive(size); break;
@@ -62,13 +62,13 @@ void answer_all(LinkEnd& end, Kind kind, Bytes size, int messages) {
 }
 
 /// Uses up what a shaped network lets through at once, in both directions: small messages would be done before it is gone.
-void drain(LinkEnd& end) {
+void drain(TransportEnd& end) {
   tell(end, {burst_size.count, 1, Kind::both});
   send_all(end, Kind::both, burst_size, 1);
 }
 
 /// Median of the round trips of small messages: a pause of one of the two processes falls on few of them.
-Seconds usual_round_trip(LinkEnd& end, Bytes size, int messages) {
+Seconds usual_round_trip(TransportEnd& end, Bytes size, int messages) {
   constexpr int together = 8;  // so that reading the clock takes nothing beside them
   std::vector<Seconds> times;
   for (int left = messages; left > 0; left -= together) {
@@ -83,7 +83,7 @@ Seconds usual_round_trip(LinkEnd& end, Bytes size, int messages) {
 }
 
 /// One way, or one exchange.
-Seconds time_of(LinkEnd& end, const LinkTest& test, Kind kind, Bytes size) {
+Seconds time_of(TransportEnd& end, const LinkTest& test, Kind kind, Bytes size) {
   if (size < burst_size) drain(end);
   const auto run = [&](int messages) {
     tell(end, {size.count, messages, kind});
@@ -111,7 +111,7 @@ Seconds settled(Seconds slice, const std::function<Seconds(int)>& run) {
   return (before + last) / 2;
 }
 
-std::vector<bench::LinkPoint> ask(LinkEnd& end, const LinkTest& test) {
+std::vector<bench::LinkPoint> ask(TransportEnd& end, const LinkTest& test) {
   std::vector<bench::LinkPoint> points;
   for (const Bytes size : test.sizes) {
     if (!points.empty() && points.back().latency > test.longest) break;
@@ -125,7 +125,7 @@ std::vector<bench::LinkPoint> ask(LinkEnd& end, const LinkTest& test) {
   return points;
 }
 
-void answer(LinkEnd& end) {
+void answer(TransportEnd& end) {
   for (auto a = hear(end); a.kind != Kind::done; a = hear(end)) {
     FLOTILLA_REQUIRE(a.bytes >= 0 && a.bytes <= static_cast<std::int64_t>(end.in.size()) && a.messages > 0, ErrorKind::communication,
                      "a peer announces a test that is none; start the same flotilla on every rank");

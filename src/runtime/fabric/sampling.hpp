@@ -4,7 +4,7 @@
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/fabric/fabric.hpp"
-#include "link_end.hpp"
+#include "transport_end.hpp"
 
 namespace flotilla::fabric {
 
@@ -12,9 +12,9 @@ namespace flotilla::fabric {
 inline constexpr Bytes burst_size{256 << 10};
 
 /// The side of a pair that decides what is measured, and times it.
-std::vector<bench::LinkPoint> ask(LinkEnd&, const LinkTest&);
+std::vector<bench::LinkPoint> ask(TransportEnd&, const LinkTest&);
 /// The other side; returns when the first has all that it wants.
-void answer(LinkEnd&);
+void answer(TransportEnd&);
 
 /// Seconds of one message as the link settles: samples of about `slice` until the last is no slower than the one before, so that what a
 /// shaped link lets through in a burst does not count. `run` takes so many messages and returns what they took. Pure but for `run`.

@@ -52,8 +52,8 @@ class Collection {
     return hosts;
   }
 
-  bench::Report result() const {
-    bench::Report report;
+  bench::BenchReport result() const {
+    bench::BenchReport report;
     report.measured_at = utc_now();
     for (const auto& [host, seen] : seen_) {
       if (seen.report.done)
@@ -93,7 +93,7 @@ void publish(const fs::path& folder, const bench::NodeReport& report) {
   files::write_text(nodes_of(folder) / (report.host + std::string{ending}), files::node_report_to_json(report), files::Flush::no);
 }
 
-bench::Report collect(const fs::path& folder, const bench::Expected& expected, const CollectPatience& patience) {
+bench::BenchReport collect(const fs::path& folder, const bench::Expected& expected, const CollectPatience& patience) {
   Collection collection{folder, expected};
   for (;;) {
     collection.look();

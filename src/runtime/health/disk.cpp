@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -87,18 +89,14 @@ class TestFile {
 
 double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-}  // namespace
-
-DiskRates test_disk(const fs::path& folder, Bytes size, Seconds budget) {
-  files::make_folders(folder);
-  const Bytes room = store::free_space(folder);
-  FLOTILLA_REQUIRE(room > size, ErrorKind::unavailable, "only ", room, " are free on the file system of ", folder.string());
-  const Piece piece = random_piece();
+/// One pass over a file of its own, of which less is written where that takes longer than `at_most`. Throws Error{unavailable}: other bytes
+/// were read than written.
+DiskRates write_and_read(const fs::path& folder, const Piece& piece, Bytes size, Seconds at_most) {
   TestFile file{folder};
   DiskRates rates;
   Bytes written;
   const Seconds start = now();
-  while (written < size && (written.count == 0 || now() - start < budget / 2)) {
+  while (written < size && (written.count == 0 || now() - start < at_most)) {
     file.write(piece);
     if (written.count == 0) rates.clock_error = wall_clock() - file.modified();
     written += piece_size;
@@ -113,6 +111,25 @@ DiskRates test_disk(const fs::path& folder, Bytes size, Seconds budget) {
   }
   rates.read = {static_cast<double>(written.count) / (now() - reading).value};
   return rates;
+}
+
+}  // namespace
+
+DiskRates test_disk(const fs::path& folder, Bytes size, Seconds budget) {
+  constexpr int fewest = 2, most = 5;
+  files::make_folders(folder);
+  const Bytes room = store::free_space(folder);
+  FLOTILLA_REQUIRE(room > size, ErrorKind::unavailable, "only ", room, " are free on the file system of ", folder.string());
+  const Piece piece = random_piece();
+  const Seconds start = now();
+  DiskRates best;
+  for (int pass = 0; pass < fewest || (pass < most && now() - start < budget / 2); ++pass) {
+    const auto rates = write_and_read(folder, piece, size, budget / (2 * fewest));
+    best.write.value = std::max(best.write.value, rates.write.value);
+    best.read.value = std::max(best.read.value, rates.read.value);
+    if (pass == 0 || std::abs(rates.clock_error) < std::abs(best.clock_error)) best.clock_error = rates.clock_error;
+  }
+  return best;
 }
 
 }  // namespace flotilla::health

@@ -97,7 +97,7 @@ std::string frequency_limit() {
   return kilohertz.empty() ? "unknown" : text(kilohertz, " kHz");
 }
 
-std::string type_of(const topology::Node& node, const std::string& gpu_names) {
+std::string type_of(const topology::NodeTopology& node, const std::string& gpu_names) {
   const auto cpu = text(std::max(1, node.packages), " x ", probe::short_cpu_name(node.cpu_model));
   return gpu_names == property::none ? cpu : text(cpu, " + ", gpu_names.substr(0, gpu_names.rfind(',')));
 }

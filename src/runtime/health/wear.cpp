@@ -63,15 +63,21 @@ double processor_temperature(const fs::path& sys) {
   return hottest;
 }
 
-double gpu_temperature() {
-  double hottest = 0;
+GpuWear gpu_wear() {
+  GpuWear wear;
   try {
-    for (const auto& device : gpu::presence().devices)
-      if (const auto figures = gpu::figures(device.pci_bus_id)) hottest = std::max(hottest, static_cast<double>(figures->temperature_c));
+    for (const auto& device : gpu::presence().devices) {
+      const auto figures = gpu::figures(device.pci_bus_id);
+      if (!figures) continue;
+      wear.temperature = std::max(wear.temperature, static_cast<double>(figures->temperature_c));
+      if (figures->hot) wear.hot = wear.hot.value_or(false) || *figures->hot;
+      add(wear.corrected, figures->corrected);
+      add(wear.uncorrected, figures->uncorrected);
+    }
   } catch (const Error&) {
-    return 0;
+    return {};  // a driver that fails is a finding elsewhere
   }
-  return hottest;
+  return wear;
 }
 
 double clock_of(const std::vector<int>& cpus, const fs::path& sys) {

@@ -9,8 +9,6 @@ namespace flotilla::health {
 
 /// Degrees Celsius of the hottest processor; 0: not known.
 double processor_temperature(const std::filesystem::path& sys);
-/// The same of the hottest GPU.
-double gpu_temperature();
 /// Mean clock of these hardware threads, Hz; 0: not known.
 double clock_of(const std::vector<int>& cpus, const std::filesystem::path& sys);
 
@@ -19,5 +17,13 @@ struct WearCounters {
   std::optional<std::int64_t> throttled, corrected, uncorrected;
 };
 WearCounters wear_counters(const std::filesystem::path& sys);
+
+/// Of all GPUs together, as NVML tells it.
+struct GpuWear {
+  double temperature = 0;    ///< of the hottest, degrees Celsius; 0: not known
+  std::optional<bool> hot;   ///< whether heat lowers a clock now
+  std::optional<std::int64_t> corrected, uncorrected;  ///< memory errors
+};
+GpuWear gpu_wear();
 
 }  // namespace flotilla::health

@@ -50,6 +50,11 @@ class TextPassages {
     texts_[text_of(passage)].read(first_token(passage), tokens.first(count), vocabulary_);
     std::ranges::fill(tokens.subspan(count), 0);
   }
+  void documents(std::int64_t passage, std::span<std::int32_t> starts, std::optional<std::int32_t> end) const {
+    const auto count = static_cast<std::size_t>(targets(passage).count());
+    texts_[text_of(passage)].document_starts(first_token(passage), starts.first(count), end);
+    std::ranges::fill(starts.subspan(count), 0);
+  }
 
  private:
   const std::vector<Text>& texts_;
@@ -169,6 +174,14 @@ void Text::read(std::int64_t first, std::span<std::int32_t> tokens, int vocabula
   if (file_->mask() != nullptr) file_->mask()->mark(first, tokens);
 }
 
+void Text::document_starts(std::int64_t first, std::span<std::int32_t> starts, std::optional<std::int32_t> end) const {
+  if (file_) return file_->document_starts(first, starts, end);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const bool begins = i > 0 && end && tokens_[static_cast<std::size_t>(first) + i - 1] == *end;
+    starts[i] = begins ? static_cast<std::int32_t>(i) : i > 0 ? starts[i - 1] : 0;
+  }
+}
+
 double TextScore::perplexity() const { return std::exp(loss()); }
 std::optional<double> TextScore::bits_per_byte() const {
   if (!bytes || *bytes == 0) return std::nullopt;
@@ -185,12 +198,14 @@ std::int64_t sequences_of(const std::vector<Text>& texts, int length) {
   return all;
 }
 
-std::vector<TextScore> evaluate(LoadedModel& model, const std::vector<Text>& texts, const Codec& codec, const TellProgress& progress) {
+std::vector<TextScore> evaluate(LoadedModel& model, const std::vector<Text>& texts, const Codec& codec, const TellProgress& progress,
+                                std::optional<std::int32_t> document_end) {
   const int vocabulary = model.model().vocabulary;
   const TextPassages passages{texts, model.plan().length, vocabulary};
   const auto scores = score(model,
                             {passages.total(), [&](std::int64_t p, std::span<std::int32_t> tokens) { passages.read(p, tokens); },
-                             [&](std::int64_t p) { return passages.targets(p); }},
+                             [&](std::int64_t p) { return passages.targets(p); },
+                             [&](std::int64_t p, std::span<std::int32_t> starts) { passages.documents(p, starts, document_end); }},
                             of_all(progress, passages.total()));
   std::vector<TextScore> all;
   for (const Text& text : texts) {

@@ -19,7 +19,7 @@ constexpr int microbatch_tokens = 2048;
 
 class Loading {
  public:
-  Loading(const comm::World& world, const Subject& subject, const PassShape& shape, const LoadOptions& options)
+  Loading(const comm::World& world, const Subject& subject, const PassShape& shape, const ModelLoadOptions& options)
       : world_{world}, subject_{subject}, shape_{shape}, options_{options} {}
 
   /// The plan of every program; the same on all ranks.
@@ -59,6 +59,7 @@ class Loading {
     threads_ = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) runtime_.threads = std::max(runtime_.threads, device.threads);
     runtime_.placement = program::placement_of(here.devices);
+    runtime_.separate_documents = shape_.documents;
     memory_ = *std::ranges::min_element(here.memory);
     const auto mine = comm::agree_on(
         world_, "preparing the matrix library", [&] { return library_scratch().count; }, options_.deadline);
@@ -75,6 +76,7 @@ class Loading {
       compute::Setup setup{subject_.model, length, tensor, world_.rank().value % tensor, options_.precision, threads_};
       setup.device = options_.device;
       setup.cache = shape_.cache;
+      setup.documents = shape_.documents;
       most = std::max(most, compute::library_scratch(setup, microbatch(length)));
     }
     return most;
@@ -146,7 +148,7 @@ class Loading {
   const comm::World& world_;
   const Subject& subject_;
   const PassShape& shape_;
-  const LoadOptions& options_;
+  const ModelLoadOptions& options_;
   program::Runtime runtime_;
   int threads_ = 1;
   Bytes memory_;  ///< of the rank that has least
@@ -154,7 +156,7 @@ class Loading {
 
 }  // namespace
 
-LoadedModel::LoadedModel(const comm::World& world, const Subject& subject, const PassShape& shape, const LoadOptions& options)
+LoadedModel::LoadedModel(const comm::World& world, const Subject& subject, const PassShape& shape, const ModelLoadOptions& options)
     : world_{world}, shape_{shape}, deadline_{options.deadline} {
   Loading loading{world, subject, shape, options};
   const auto plans = loading.choose();

@@ -45,6 +45,10 @@ std::vector<PassageScore> score(LoadedModel& model, const Passages& passages, co
       if (first + sequence < passages.count) return passages.read(first + sequence, tokens);
       std::ranges::fill(tokens, 0);
     };
+    pass.read_documents = [&](int sequence, std::span<std::int32_t> starts) {
+      if (first + sequence < passages.count) return passages.documents(first + sequence, starts);
+      std::ranges::fill(starts, 0);
+    };
     pass.take_scores = [&](int begin, std::span<const compute::TokenScore> tokens) {
       for (int s = begin; !tokens.empty(); ++s, tokens = tokens.subspan(static_cast<std::size_t>(length))) {
         if (first + s >= passages.count) return;

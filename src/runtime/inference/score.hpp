@@ -16,6 +16,8 @@ struct Passages {
   std::function<void(std::int64_t passage, std::span<std::int32_t> tokens)> read;
   /// Of the sequence's targets, which are its tokens 1 … length numbered from 0, those that count.
   std::function<model::UnitRange(std::int64_t passage)> targets;
+  /// Where the documents of its length tokens begin, for a model whose PassShape::documents are kept apart.
+  std::function<void(std::int64_t passage, std::span<std::int32_t> starts)> documents = {};
 };
 
 struct PassageScore {

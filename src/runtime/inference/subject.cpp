@@ -28,9 +28,7 @@ Subject checkpoint_at(const fs::path& step) {
   return subject;
 }
 
-}  // namespace
-
-Subject find_subject(const fs::path& path) {
+Subject subject_at(const fs::path& path) {
   if (files::facts_of(path / "manifest.json")) return checkpoint_at(path);
   if (files::facts_of(path / "config.json"))
     return {path, false, files::read_hugging_face_config(path / "config.json"), {}, tokenizer_in(path), path.string()};
@@ -39,6 +37,14 @@ Subject find_subject(const fs::path& path) {
                    ": no model: neither a run with a committed checkpoint (step-N/manifest.json), nor a checkpoint (manifest.json), nor a "
                    "Hugging Face model (config.json)");
   return checkpoint_at(newest->directory);
+}
+
+}  // namespace
+
+Subject find_subject(const fs::path& path) {
+  Subject subject = subject_at(path);
+  model::require_executable(subject.model, path.string());
+  return subject;
 }
 
 }  // namespace flotilla::inference

@@ -14,14 +14,14 @@ namespace flotilla::ingest {
 namespace {
 
 /// JSON that is no UTF-8 is refused; what is no UTF-8 in a text file is replaced.
-Document document_of(const Item& item, const Encoding& how, Counts& counts) {
+Document document_of(const DocumentPart& item, const Encoding& how, Counts& counts) {
   if (item.json) return read_document(files::Json::parse(item.bytes, item.place), how);
   if (unicode::valid_prefix(item.bytes) == item.bytes.size()) return whole_document(item.bytes);
   ++counts.repaired_sequences;
   return whole_document(unicode::repaired(item.bytes));
 }
 
-void encode_text(std::string_view text, const Item& item, tokenizer::Encoder& encoder, std::vector<std::int32_t>& tokens) {
+void encode_text(std::string_view text, const DocumentPart& item, tokenizer::Encoder& encoder, std::vector<std::int32_t>& tokens) {
   try {
     encoder.encode(text, tokens);
   } catch (const Error& error) {
@@ -30,7 +30,7 @@ void encode_text(std::string_view text, const Item& item, tokenizer::Encoder& en
 }
 
 /// How many tokens of a text are those of its first `bytes` bytes alone: a token across that place belongs to what follows.
-std::int64_t tokens_before(std::size_t bytes, const Document& document, const Item& item, std::span<const std::int32_t> tokens,
+std::int64_t tokens_before(std::size_t bytes, const Document& document, const DocumentPart& item, std::span<const std::int32_t> tokens,
                            tokenizer::Encoder& encoder) {
   if (bytes == 0) return 0;
   if (bytes == document.text.size()) return std::ssize(tokens);
@@ -40,7 +40,7 @@ std::int64_t tokens_before(std::size_t bytes, const Document& document, const It
 }
 
 /// Tokens between the counted spans, as runs of the batch, whose tokens so far are `first`; a run may go on from one document to the next.
-void add_uncounted(const Document& document, const Item& item, const std::vector<std::int32_t>& tokens, std::int64_t text_tokens,
+void add_uncounted(const Document& document, const DocumentPart& item, const std::vector<std::int32_t>& tokens, std::int64_t text_tokens,
                    std::int64_t first, tokenizer::Encoder& encoder, EncodedBatch& out) {
   const auto add = [&](std::int64_t from, std::int64_t to) {
     if (from >= to) return;

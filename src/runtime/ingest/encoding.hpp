@@ -25,7 +25,7 @@ struct EncodedBatch {
   std::vector<std::int32_t> lengths;      ///< of sequences; ~length for the last one of a document
   std::vector<data::TokenRun> uncounted;  ///< tokens that do not count, from the batch's first
   Counts counts;
-  Position after;
+  ReadPosition after;
   std::int64_t read_bytes = 0;
 };
 

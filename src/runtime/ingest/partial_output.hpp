@@ -13,7 +13,7 @@ namespace flotilla::ingest {
 
 /// How far an output is: what is committed.
 struct Committed {
-  Position position;
+  ReadPosition position;
   Counts counts;
 };
 

@@ -32,7 +32,7 @@ bool is_json_lines(const std::filesystem::path& file) {
   return suffix == ".jsonl" || suffix == ".ndjson" || suffix == ".json";
 }
 
-TextReader::TextReader(std::vector<std::filesystem::path> files, TextFormat format, Position from)
+TextReader::TextReader(std::vector<std::filesystem::path> files, TextFormat format, ReadPosition from)
     : files_{std::move(files)}, format_{format}, at_{from} {
   for (std::size_t file = 0; file < at_.file; ++file) before_ += size_of(files_[file]);
   if (at_.file >= files_.size() || at_.offset == 0) return;
@@ -80,7 +80,7 @@ std::string TextReader::take(std::size_t bytes) {
   return text;
 }
 
-std::optional<Item> TextReader::next_line() {
+std::optional<DocumentPart> TextReader::next_line() {
   auto end = ahead_.find('\n', taken_);
   while (end == ahead_.npos && !ended_) {
     const auto searched = ahead_.size() - taken_;
@@ -91,11 +91,11 @@ std::optional<Item> TextReader::next_line() {
   }
   const auto bytes = end == ahead_.npos ? ahead_.size() - taken_ : end + 1 - taken_;
   ++at_.line;
-  Item item{.bytes = take(bytes), .place = text(files_[at_.file].string(), ":", at_.line), .json = true};
+  DocumentPart item{.bytes = take(bytes), .place = text(files_[at_.file].string(), ":", at_.line), .json = true};
   return is_blank(item.bytes) ? std::nullopt : std::optional{std::move(item)};
 }
 
-std::optional<Item> TextReader::next_part() {
+std::optional<DocumentPart> TextReader::next_part() {
   fill(part_bytes + 1);
   const std::string_view there = std::string_view{ahead_}.substr(taken_);
   const bool first = at_.offset == 0, last = there.size() <= part_bytes;
@@ -105,10 +105,10 @@ std::optional<Item> TextReader::next_part() {
     bytes = line == there.npos ? part_bytes : line + 1;
     for (int back = 0; back < 3 && line == there.npos && !unicode::begins_character(there[bytes]); ++back) --bytes;
   }
-  return Item{.bytes = take(bytes), .place = files_[at_.file].string(), .first = first, .last = last};
+  return DocumentPart{.bytes = take(bytes), .place = files_[at_.file].string(), .first = first, .last = last};
 }
 
-std::optional<Item> TextReader::next_item() { return is_jsonl() ? next_line() : next_part(); }
+std::optional<DocumentPart> TextReader::next_item() { return is_jsonl() ? next_line() : next_part(); }
 
 std::optional<Batch> TextReader::next() {
   Batch batch;

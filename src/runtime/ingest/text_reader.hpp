@@ -11,14 +11,14 @@
 namespace flotilla::ingest {
 
 /// Where reading goes on.
-struct Position {
+struct ReadPosition {
   std::size_t file = 0;
   std::int64_t offset = 0;  ///< bytes of the text, decompressed
   std::int64_t line = 0;    ///< lines before
 };
 
 /// A document, or a part of a long text file.
-struct Item {
+struct DocumentPart {
   std::string bytes;
   std::string place;  ///< "corpus.jsonl:12" or the file, for messages
   bool json = false;  ///< a JSON line that holds the document
@@ -27,8 +27,8 @@ struct Item {
 
 /// What one thread takes at a time.
 struct Batch {
-  std::vector<Item> items;
-  Position after;                ///< behind the last item
+  std::vector<DocumentPart> items;
+  ReadPosition after;            ///< behind the last item
   std::int64_t read_bytes = 0;   ///< of all files up to there, as they lie on the disk
 };
 
@@ -42,7 +42,7 @@ class TextReader {
   static constexpr std::size_t longest_line = 64 << 20;
   static constexpr std::size_t batch_bytes = 1 << 20;
 
-  TextReader(std::vector<std::filesystem::path> files, TextFormat format, Position from);
+  TextReader(std::vector<std::filesystem::path> files, TextFormat format, ReadPosition from);
 
   /// None at the end. Throws Error{bad_input, unavailable, temporary} with the file.
   std::optional<Batch> next();
@@ -50,15 +50,15 @@ class TextReader {
  private:
   bool is_jsonl() const;
   bool open_next();
-  std::optional<Item> next_item();
-  std::optional<Item> next_line();
-  std::optional<Item> next_part();
+  std::optional<DocumentPart> next_item();
+  std::optional<DocumentPart> next_line();
+  std::optional<DocumentPart> next_part();
   void fill(std::size_t bytes);
   std::string take(std::size_t bytes);
 
   std::vector<std::filesystem::path> files_;
   TextFormat format_;
-  Position at_;
+  ReadPosition at_;
   std::optional<compression::InputStream> stream_;
   std::string ahead_;           ///< read, not yet taken, from `taken_` on
   std::size_t taken_ = 0;

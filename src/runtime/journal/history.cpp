@@ -31,6 +31,7 @@ void add_starts(Histories& all, const Metrics& metrics) {
     h.ended = std::max(h.ended, start.time);
     if (h.launched == 0) h.launched = start.time;
   }
+  for (const auto& correction : metrics.corrections) of(all, correction.incarnation).corrections.push_back(correction);
   for (const auto& change : metrics.plans) of(all, change.incarnation).plan_changes.push_back(change);
   for (const auto& record : metrics.devices) {
     auto& h = of(all, record.incarnation);
@@ -153,6 +154,26 @@ std::vector<PhaseHistory> phases_in(const Metrics& metrics) {
   }
   return phases;
 }
+
+namespace {
+
+template <class Record>
+std::vector<SourceHistory> sources_of(const std::vector<Record>& records) {
+  std::vector<SourceHistory> sources;
+  for (const auto& record : records)
+    for (const auto& one : record.sources) {
+      auto found = std::ranges::find(sources, one.source, &SourceHistory::source);
+      if (found == sources.end()) found = sources.insert(found, {one.source, record.step, record.step, one.loss, one.loss});
+      found->last_step = record.step;
+      found->last_loss = one.loss;
+    }
+  return sources;
+}
+
+}  // namespace
+
+std::vector<SourceHistory> sources_in(const std::vector<StepRecord>& steps) { return sources_of(steps); }
+std::vector<SourceHistory> sources_in(const std::vector<EvaluationRecord>& evaluations) { return sources_of(evaluations); }
 
 namespace {
 

@@ -47,6 +47,10 @@ StepRecord read_step(const Json& json) {
   r.gradient_norm = quantity(json, "gradient_norm");
   r.eta_seconds = quantity(json, "eta_seconds");
   if (json.has("counted_tokens")) r.counted_tokens = json.get_int64("counted_tokens", 0);
+  if (json.has("digest")) r.digest = json.get_string("digest");
+  if (json.has("sources"))
+    for (const auto& source : json.at("sources").items())
+      r.sources.push_back({source.get_string("source"), number(source, "loss"), source.get_int64("tokens", 0)});
   return r;
 }
 StartRecord read_start(const Json& json) {
@@ -111,6 +115,31 @@ ForecastRecord read_forecast(const Json& json) {
   r.inside_error_bar = json.get_bool("inside_error_bar");
   return r;
 }
+WrongFigure read_figure(const Json& json) {
+  WrongFigure f;
+  f.subject = json.get_string("subject");
+  f.figure = json.get_string("figure");
+  f.tensor_parallel = json.get_int("tensor_parallel", 1);
+  f.sequences = json.get_int("sequences", 1);
+  f.profile_seconds = duration(json, "profile_seconds");
+  f.measured_seconds = duration(json, "measured_seconds");
+  f.lower_quartile = quantity(json, "lower_quartile");
+  f.upper_quartile = quantity(json, "upper_quartile");
+  f.relative_error = quantity(json, "relative_error");
+  f.inferred = json.get_bool("inferred");
+  return f;
+}
+CorrectionRecord read_correction(const Json& json) {
+  auto r = with_stamps<CorrectionRecord>(json);
+  r.iterations = json.get_int64("iterations", 0);
+  r.forecast_seconds = duration(json, "forecast_seconds");
+  r.corrected_seconds = duration(json, "corrected_seconds");
+  r.measured_seconds = duration(json, "measured_seconds");
+  r.file = json.get_string("file");
+  if (json.at("figures").size() > most_groups) json.at("figures").refuse(text("expected at most ", most_groups, " figures"));
+  for (const auto& figure : json.at("figures").items()) r.figures.push_back(read_figure(figure));
+  return r;
+}
 PlanRecord read_plan(const Json& json) {
   auto r = with_stamps<PlanRecord>(json);
   r.plan = json.get_string("plan");
@@ -158,6 +187,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "data") metrics.data.push_back(read_data(json));
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));
+  if (event == "correction") metrics.corrections.push_back(read_correction(json));
   if (event == "plan") metrics.plans.push_back(read_plan(json));
   if (event == "phase") metrics.phases.push_back(read_phase(json));
   if (event == "slow") metrics.slow.push_back(read_slow(json));

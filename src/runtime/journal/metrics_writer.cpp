@@ -33,6 +33,11 @@ JsonLine members(const StepRecord& r) {
   line.add("share_of_peak", r.share_of_peak).add("learning_rate", r.learning_rate).add("gradient_norm", r.gradient_norm);
   line.add("eta_seconds", r.eta_seconds);
   if (r.counted_tokens) line.add("counted_tokens", *r.counted_tokens);
+  if (!r.digest.empty()) line.add("digest", r.digest);
+  if (r.sources.empty()) return line;
+  line.add_json("sources", list_of(r.sources, [](JsonLine& one, const auto& s) {
+    one.add("source", s.source).add("loss", s.loss).add("tokens", s.tokens);
+  }));
   return line;
 }
 JsonLine members(const StartRecord& r) {
@@ -81,6 +86,18 @@ JsonLine members(const ForecastRecord& r) {
   auto line = event("forecast", r.step);
   line.add("forecast_seconds", r.forecast_seconds).add("relative_error", r.relative_error);
   line.add("measured_seconds", r.measured_seconds).add("iterations", r.iterations).add("inside_error_bar", r.inside_error_bar);
+  return line;
+}
+JsonLine members(const CorrectionRecord& r) {
+  const auto figures = list_of(r.figures, [](JsonLine& line, const auto& f) {
+    line.add("subject", f.subject).add("figure", f.figure).add("tensor_parallel", f.tensor_parallel).add("sequences", f.sequences);
+    line.add("profile_seconds", f.profile_seconds).add("measured_seconds", f.measured_seconds);
+    line.add("lower_quartile", f.lower_quartile).add("upper_quartile", f.upper_quartile);
+    line.add("relative_error", f.relative_error).add("inferred", f.inferred);
+  });
+  auto line = event("correction", r.step);
+  line.add("iterations", r.iterations).add("forecast_seconds", r.forecast_seconds).add("corrected_seconds", r.corrected_seconds);
+  line.add("measured_seconds", r.measured_seconds).add("file", r.file).add_json("figures", figures);
   return line;
 }
 JsonLine members(const PlanRecord& r) {
@@ -138,6 +155,7 @@ void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->wri
 void MetricsWriter::write(const DataRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const CorrectionRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const PlanRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const PhaseRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const SlowRecord& record) noexcept { state_->write(record); }

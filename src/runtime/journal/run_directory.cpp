@@ -253,12 +253,12 @@ void RunDirectory::release() noexcept {
   }
 }
 
-std::optional<Holder> newest_holder(const std::filesystem::path& run) {
+std::optional<DirectoryHolder> newest_holder(const std::filesystem::path& run) {
   const auto claim = read_claim(run, newest_incarnation(run));
   if (!claim) return std::nullopt;
-  return Holder{claim->number,      claim->process.host, claim->process.pid,
-                claim->job,         claim->started,      std::max(0.0, wall_clock() - claim->heartbeat),
-                claim->released > 0};
+  return DirectoryHolder{claim->number,      claim->process.host, claim->process.pid,
+                         claim->job,         claim->started,      std::max(0.0, wall_clock() - claim->heartbeat),
+                         claim->released > 0};
 }
 
 std::filesystem::path step_folder(const std::filesystem::path& run, std::int64_t step) { return run / text("step-", step); }

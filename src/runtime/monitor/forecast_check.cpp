@@ -30,7 +30,7 @@ simulate::Breakdown medians(const std::vector<simulate::Breakdown>& works) {
 ForecastCheck::ForecastCheck(const simulate::Forecast& forecast, Rank rank)
     : forecast_{forecast.iteration}, relative_error_{forecast.relative_error}, forecast_work_{work_of(forecast, rank)} {}
 
-std::optional<Comparison> ForecastCheck::add(Seconds took, const std::vector<simulate::Span>& spans) {
+std::optional<ForecastComparison> ForecastCheck::add(Seconds took, const std::vector<simulate::Span>& spans) {
   if (!open()) return std::nullopt;
   seconds_.push_back(took.value);
   if (!spans.empty()) works_.push_back(simulate::compute_queue_breakdown(spans, took));
@@ -38,16 +38,16 @@ std::optional<Comparison> ForecastCheck::add(Seconds took, const std::vector<sim
   return comparison();
 }
 
-std::optional<Comparison> ForecastCheck::finish() {
+std::optional<ForecastComparison> ForecastCheck::finish() {
   constexpr std::size_t least = 3;
   if (!open() || seconds_.size() < least) return std::nullopt;
   return comparison();
 }
 
-Comparison ForecastCheck::comparison() {
+ForecastComparison ForecastCheck::comparison() {
   closed_ = true;
   const auto counted = settled(seconds_);
-  Comparison c{forecast_, median(counted), relative_error_, counted.size(), {}, {}};
+  ForecastComparison c{forecast_, median(counted), relative_error_, counted.size(), {}, {}};
   if (forecast_work_ && works_.size() == seconds_.size()) c.forecast_work = forecast_work_, c.measured_work = medians(works_);
   return c;
 }

@@ -63,8 +63,8 @@ std::vector<double> forecast_trips(const std::vector<Rank>& ends, const cluster:
 
 }  // namespace
 
-SpeedWatch::SpeedWatch(Work work, const simulate::Forecast& forecast, journal::MetricsWriter* metrics)
-    : at_{work},
+SpeedWatch::SpeedWatch(ActiveRun run, const simulate::Forecast& forecast, journal::MetricsWriter* metrics)
+    : at_{run},
       metrics_{metrics},
       recorder_{std::make_unique<WindowRecorder>(at_.trainer.program(), at_.profile, at_.active_ranks, at_.active.rank())},
       length_{window_length(0)},

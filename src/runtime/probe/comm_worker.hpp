@@ -5,13 +5,13 @@
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/comm/event_count.hpp"
-#include "flotilla/comm/operation.hpp"
+#include "flotilla/comm/persistent_operation.hpp"
 
 namespace flotilla::probe {
 
 /// An operation to start, with its size.
 struct CommTask {
-  comm::Operation* operation = nullptr;
+  comm::PersistentOperation* operation = nullptr;
   Bytes size;
 };
 

@@ -17,10 +17,10 @@ constexpr Seconds turn{0.02};     // long beside the millisecond by which pairs 
 constexpr double clearly = 0.75;  // of what they would move; above, it may be the machine
 
 /// By zone the first ranks of its hosts; a host of several zones counts for the first of them.
-std::vector<std::vector<Rank>> hosts_of(const std::vector<Place>& zones, const std::vector<cluster::Device>& devices) {
+std::vector<std::vector<Rank>> hosts_of(const std::vector<HostOrZone>& zones, const std::vector<cluster::Device>& devices) {
   std::vector<std::vector<Rank>> hosts(zones.size());
-  for (const Place& host : places(devices, [](const auto& d) { return d.host; })) {
-    const auto zone = std::ranges::find(zones, devices[host.ranks.front().index()].zone, &Place::name);
+  for (const HostOrZone& host : places(devices, [](const auto& d) { return d.host; })) {
+    const auto zone = std::ranges::find(zones, devices[host.ranks.front().index()].zone, &HostOrZone::name);
     hosts[static_cast<std::size_t>(zone - zones.begin())].push_back(host.ranks.front());
   }
   return hosts;

@@ -19,8 +19,8 @@ std::vector<int> degrees(const ProbeRequest& request, int ranks) {
   return found;
 }
 
-std::vector<Shape> shapes(const ProbeRequest& request, int ranks) {
-  std::vector<Shape> order;
+std::vector<MeasuredShape> shapes(const ProbeRequest& request, int ranks) {
+  std::vector<MeasuredShape> order;
   const auto add = [&](int sequences, bool required) {
     for (Precision precision : request.precisions)
       for (int degree : degrees(request, ranks)) order.push_back({precision, degree, sequences, required});

@@ -21,12 +21,12 @@ constexpr Bytes always_measured{512 << 10};  // whatever it takes, as of links
 /// One of two members that measure what NCCL makes of them.
 class DevicePair {
  public:
-  DevicePair(comm::DeviceGroup& group, comm::Group& over_mpi, const gpu::Device& device, Seconds deadline)
+  DevicePair(comm::DeviceGroup& group, comm::ProcessGroup& over_mpi, const gpu::DeviceContext& device, Seconds deadline)
       : group_{group},
         rounds_{group, over_mpi, device, deadline},
         deadline_{deadline},
         largest_{message_sizes().back()},
-        memory_{device.make_arena(3 * largest_)} {
+        memory_{device.make_buffer(3 * largest_)} {
     rounds_.stream().fill(memory_.data(), 3 * largest_, 0);
   }
 
@@ -59,14 +59,14 @@ class DevicePair {
   }
   /// Both halves of an all-reduce in which each end sends `size` in either.
   void sum(Bytes size) {
-    group_.all_reduce(memory_.data(), comm::ElementType::fp32, 2 * size, memory_.data() + 2 * largest_.count, rounds_.stream());
+    group_.all_reduce(memory_.data(), ElementType::fp32, 2 * size, memory_.data() + 2 * largest_.count, rounds_.stream());
   }
 
   comm::DeviceGroup& group_;
   EnqueuedRounds rounds_;
   const Seconds deadline_;
   const Bytes largest_;
-  gpu::Arena memory_;
+  gpu::DeviceBuffer memory_;
 };
 
 /// What the first rank of each pair knows of it, to all ranks. `samples`: of the pairs whose first rank this is and that were not refused,
@@ -89,14 +89,14 @@ std::vector<cluster::DeviceLink> shared_device_links(const comm::World& world, c
   return links;
 }
 
-comm::OrderedSum ordered_sum_on(const gpu::Device* gpu) {
+comm::OrderedSum ordered_sum_on(const gpu::DeviceContext* gpu) {
   return gpu == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu, compute::kernel_image(gpu->facts()));
 }
 
 class DeviceLinkMeasurement {
  public:
-  DeviceLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
-                        Seconds deadline)
+  DeviceLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::DeviceContext* gpu,
+                        Seconds budget, Seconds deadline)
       : world_{world},
         gpu_{gpu},
         pairs_{pairs(on_gpus)},
@@ -106,7 +106,7 @@ class DeviceLinkMeasurement {
 
   DeviceLinks run() {
     const Bytes memory = connect();
-    comm::Outcome outcome;
+    comm::PhaseOutcome outcome;
     for (std::size_t p = 0; p < pairs_.size() && everybody_well(outcome); ++p)
       if (connected_[p]) outcome = comm::outcome_of("measuring a link between GPUs", [&] { measure(p); });
     everybody_well(outcome);
@@ -128,7 +128,7 @@ class DeviceLinkMeasurement {
     return {std::max<std::int64_t>(0, (before - gpu_->free_memory()).count) / met};
   }
 
-  bool everybody_well(const comm::Outcome& mine) {
+  bool everybody_well(const comm::PhaseOutcome& mine) {
     const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
     return std::ranges::all_of(answers, &Answer::well);
   }
@@ -140,7 +140,7 @@ class DeviceLinkMeasurement {
   }
 
   const comm::World& world_;
-  const gpu::Device* gpu_;
+  const gpu::DeviceContext* gpu_;
   const std::vector<Pair> pairs_;
   Seconds budget_, deadline_;
   comm::Groups groups_;                ///< by pair, over MPI
@@ -151,8 +151,8 @@ class DeviceLinkMeasurement {
 
 class DeviceMemoryLinkMeasurement {
  public:
-  DeviceMemoryLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
-                              Seconds deadline)
+  DeviceMemoryLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::DeviceContext* gpu,
+                              Seconds budget, Seconds deadline)
       : world_{world},
         gpu_{gpu},
         pairs_{pairs(on_gpus)},
@@ -165,7 +165,7 @@ class DeviceMemoryLinkMeasurement {
     std::vector<std::string> refusals;
     groups_ = comm::form_device_memory_groups(world_, groups(pairs_), over_hosts_, std::vector<bool>(pairs_.size(), true), gpu_,
                                               ordered_sum_on(gpu_), deadline_, &refusals);
-    comm::Outcome outcome;
+    comm::PhaseOutcome outcome;
     for (std::size_t p = 0; p < pairs_.size() && everybody_well(outcome); ++p)
       if (groups_[p]) outcome = comm::outcome_of("measuring a link between GPUs by MPI", [&] { exchange(p); });
     everybody_well(outcome);
@@ -174,7 +174,7 @@ class DeviceMemoryLinkMeasurement {
   }
 
  private:
-  bool everybody_well(const comm::Outcome& mine) {
+  bool everybody_well(const comm::PhaseOutcome& mine) {
     const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
     return std::ranges::all_of(answers, &Answer::well);
   }
@@ -198,7 +198,7 @@ class DeviceMemoryLinkMeasurement {
   }
 
   const comm::World& world_;
-  const gpu::Device* gpu_;
+  const gpu::DeviceContext* gpu_;
   const std::vector<Pair> pairs_;
   const Seconds budget_, deadline_;
   const comm::Groups over_hosts_;     ///< by pair
@@ -213,13 +213,13 @@ std::vector<Rank> ranks_to_measure(const ProbeRequest& request, const Discovery&
   return request.transport.value_or(transport) == transport && have.size() > 1 ? have : std::vector<Rank>{};
 }
 
-DeviceLinks measure_device_memory_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
-                                        Seconds budget, Seconds deadline) {
+DeviceLinks measure_device_memory_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus,
+                                        const gpu::DeviceContext* gpu, Seconds budget, Seconds deadline) {
   if (on_gpus.size() < 2) return {};
   return DeviceMemoryLinkMeasurement{world, on_gpus, gpu, budget, deadline}.run();
 }
 
-DeviceLinks measure_device_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
+DeviceLinks measure_device_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::DeviceContext* gpu,
                                  Seconds budget, Seconds deadline) {
   if (on_gpus.size() < 2) return {};
   return DeviceLinkMeasurement{world, on_gpus, gpu, budget, deadline}.run();

@@ -21,12 +21,12 @@ struct DeviceLinks {
 /// Pairs as of links, among the ranks on GPUs: each is proved, then measured while everybody else rests, as training uses it: what is
 /// enqueued does not wait for the host. `gpu`: this rank's, or null; `on_gpus`: the devices of all ranks that have one. None with fewer
 /// than two. Collective, ends in agreement.
-DeviceLinks measure_device_links(const comm::World&, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
-                                 Seconds deadline);
+DeviceLinks measure_device_links(const comm::World&, const std::vector<cluster::Device>& on_gpus, const gpu::DeviceContext* gpu,
+                                 Seconds budget, Seconds deadline);
 
 /// The same of MPI on device memory, as measure_links() does with the hosts': messages that are compared, and sums, by the operations of
 /// training, which a thread of the host polls.
-DeviceLinks measure_device_memory_links(const comm::World&, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
+DeviceLinks measure_device_memory_links(const comm::World&, const std::vector<cluster::Device>& on_gpus, const gpu::DeviceContext* gpu,
                                         Seconds budget, Seconds deadline);
 
 }  // namespace flotilla::probe

@@ -7,14 +7,14 @@
 #include "coverage.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/backend.hpp"
-#include "flotilla/compute/device_rates.hpp"
+#include "flotilla/compute/gpu_rates.hpp"
 #include "flotilla/mpi/device_memory.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/nccl/library.hpp"
 #include "flotilla/topology/topology.hpp"
 #include "flotilla/ucx/worker.hpp"
 #include "freshness.hpp"
-#include "rank_facts.hpp"
+#include "rank_resources.hpp"
 #include "throttling.hpp"
 
 namespace flotilla::probe {
@@ -30,7 +30,7 @@ std::string without_threads(const std::string& description) {
 
 /// "cuBLASLt 13.1.0, cuDNN 9.19.0, driver of CUDA 13.0 (580.65.06)".
 std::string gpu_software(const ProbeRequest& request) {
-  const bool may_use_cudnn = request.device.attention != compute::Attention::flotilla && compute::has_attention_library();
+  const bool may_use_cudnn = request.device.attention != compute::AttentionKernel::flotilla && compute::has_attention_library();
   return text(compute::product_library(), may_use_cudnn ? text(", ", compute::attention_library()) : "", ", driver of ",
               gpu::driver_name(gpu::presence()));
 }
@@ -38,7 +38,7 @@ std::string gpu_software(const ProbeRequest& request) {
 /// "; NCCL 2.28.9".
 std::string collectives_software() { return nccl::presence().any() ? "; " + nccl::library_description() : std::string{}; }
 
-bool on_gpu(const ProbeRequest& request) { return request.device.kind == compute::DeviceKind::gpu; }
+bool on_gpu(const ProbeRequest& request) { return request.device.kind == cluster::DeviceKind::gpu; }
 
 std::string software_here(const ProbeRequest& request) {
   const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
@@ -47,15 +47,15 @@ std::string software_here(const ProbeRequest& request) {
       up_to(mpi::library_version(), ','), "; ", ucx::library_version(), "; ", topology::library_version(), "; g++ ", __VERSION__);
 }
 
-RankFacts facts_here(const ProbeRequest& request) {
+RankResources facts_here(const ProbeRequest& request) {
   check(request);
-  const topology::Node node = topology::this_node();
+  const topology::NodeTopology node = topology::this_node();
   FLOTILLA_REQUIRE(!node.usable.empty(), ErrorKind::unavailable, "this process may not run on any CPU that hwloc knows of");
-  RankFacts facts{
+  RankResources facts{
       node.cpu_model, {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available, request.memory_limit, request.threads,
       request.zone,   software_here(request)};
   if (!on_gpu(request)) return facts;
-  const auto gpu = gpu::Device::open(request.device.ordinal).facts();
+  const auto gpu = gpu::DeviceContext::open(request.device.ordinal).facts();
   facts.gpu_name = gpu.name;
   facts.gpu_uuid = gpu.uuid;
   facts.gpu_memory = gpu.memory;
@@ -72,7 +72,7 @@ std::map<std::string, std::vector<std::size_t>> by_host(const comm::World& world
   return hosts;
 }
 
-cluster::Device device(const RankFacts& facts, Rank rank, const std::string& host, int local_rank,
+cluster::Device device(const RankResources& facts, Rank rank, const std::string& host, int local_rank,
                        const std::vector<topology::CpuShare>& neighbours, int sharers) {
   const int threads = facts.threads > 0 ? facts.threads : topology::threads_per_rank(neighbours, local_rank);
   if (!facts.gpu_name.empty()) return {rank, gpu_type_name(facts.gpu_name, sharers, facts.gpu_tf32), host, facts.zone, local_rank, threads};
@@ -84,7 +84,7 @@ cluster::Device device(const RankFacts& facts, Rank rank, const std::string& hos
 }
 
 /// One text where all ranks run the same; otherwise every kind of rank shows.
-std::string software_of_all(const std::vector<RankFacts>& facts) {
+std::string software_of_all(const std::vector<RankResources>& facts) {
   std::set<std::string> different;
   for (const auto& f : facts) different.insert(f.software);
   std::string all;
@@ -105,14 +105,14 @@ double cpus_of(const std::vector<topology::CpuShare>& ranks) {
 }
 
 /// Its host's processors do not hold it back.
-void describe_gpu(const RankFacts& facts, std::size_t rank, Discovery& found) {
+void describe_gpu(const RankResources& facts, std::size_t rank, Discovery& found) {
   const Bytes share{facts.gpu_memory.count / found.sharers[rank]};
   found.memory[rank] = facts.memory_limit.count > 0 ? std::min(facts.memory_limit, share) : share;
   found.gpus[rank] = text(facts.gpu_name, ", ", up_to(facts.software, ';'));
   found.least_throttling[rank] = 1;
 }
 
-Discovery describe(const comm::World& world, const ProbeRequest& request, const std::vector<RankFacts>& facts) {
+Discovery describe(const comm::World& world, const ProbeRequest& request, const std::vector<RankResources>& facts) {
   Discovery found;
   found.devices.resize(facts.size());
   found.memory.resize(facts.size());
@@ -153,13 +153,13 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
 }  // namespace
 
 Discovery discover(const comm::World& world, const ProbeRequest& request) {
-  const RankFacts mine = comm::agree_on(
+  const RankResources mine = comm::agree_on(
       world, "describing this node", [&] { return facts_here(request); }, request.deadline);
   const auto texts = mpi::all_gather_strings(world.control(), to_text(mine), request.deadline);
   return comm::agree_on(
       world, "reading the other ranks' descriptions",
       [&] {
-        std::vector<RankFacts> facts;
+        std::vector<RankResources> facts;
         for (const auto& t : texts) facts.push_back(facts_from_text(t));
         return describe(world, request, facts);
       },

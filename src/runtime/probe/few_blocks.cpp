@@ -21,7 +21,7 @@ using program::Role;
 
 namespace {
 
-compute::Setup setup_of(const model::Config& model, int length, const Shape& shape, int threads, compute::Device device) {
+compute::Setup setup_of(const model::Config& model, int length, const MeasuredShape& shape, int threads, compute::ComputeDevice device) {
   return {model, length, shape.tensor_parallel, 0, shape.precision, threads, 0, false, device};
 }
 
@@ -72,7 +72,7 @@ void average_from(std::vector<double>& values, std::size_t count) {
 
 }  // namespace
 
-int distinct_blocks(const model::Config& model, const Shape& shape) {
+int distinct_blocks(const model::Config& model, const MeasuredShape& shape) {
   std::int64_t elements = 0;
   for (const auto& tensor : model::tensors(with_blocks(model, 1)))
     if (tensor.layer == 1 && tensor.tied_layer < 0) elements += plan::shard(tensor, shape.tensor_parallel, 0).elements();
@@ -82,7 +82,7 @@ int distinct_blocks(const model::Config& model, const Shape& shape) {
   return std::min(model.blocks, (few + kinds - 1) / kinds * kinds);
 }
 
-FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int threads, int blocks, compute::Device device)
+FewBlocks::FewBlocks(const model::Config& model, int length, MeasuredShape shape, int threads, int blocks, compute::ComputeDevice device)
     : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads}, device_{device} {
   const auto plan = plan::even_plan(model_, length, shape.sequences, shape.precision, 1, 1, shape.tensor_parallel, shape.sequences);
   program::Runtime runtime;
@@ -316,12 +316,11 @@ void FewBlocks::update() {
 }
 
 std::uint64_t FewBlocks::digest() const {
-  FLOTILLA_ASSERT(!on_gpu(), "a digest of what the device holds");
   std::uint32_t gradients = 0, parameters = 0;
   for (const auto& part : rank_class().parts) {
     const auto size = static_cast<std::size_t>(part.elements) * sizeof(float);
-    gradients = crc32c({at(part.gradients), size}, gradients);
-    parameters = crc32c({at(part.parameters), size}, parameters);
+    gradients = crc32c(bench_->get(at(part.gradients), size), gradients);
+    parameters = crc32c(bench_->get(at(part.parameters), size), parameters);
   }
   return std::uint64_t{gradients} << 32 | parameters;
 }

@@ -15,7 +15,7 @@ namespace flotilla::probe {
 /// How many blocks a measurement runs through: so many that a block's weights and gradients have left the nearer caches when it comes round
 /// again, as in training; no more than the model has; of windows by turns, all. Large models need one, and their number of blocks does not
 /// matter then.
-int distinct_blocks(const model::Config&, const Shape&);
+int distinct_blocks(const model::Config&, const MeasuredShape&);
 
 /// The model with a few blocks, lowered as a training program for one tensor-parallel group, of which this is member 0, and its compute
 /// instructions run in order on this device: the trainer's own operands, layouts and cache traffic, without the messages. Values are those
@@ -23,9 +23,9 @@ int distinct_blocks(const model::Config&, const Shape&);
 class FewBlocks {
  public:
   /// Builds the program, not yet the memory.
-  FewBlocks(const model::Config&, int length, Shape, int threads, int blocks, compute::Device device = {});
+  FewBlocks(const model::Config&, int length, MeasuredShape, int threads, int blocks, compute::ComputeDevice device = {});
 
-  bool on_gpu() const { return device_.kind == compute::DeviceKind::gpu; }
+  bool on_gpu() const { return device_.kind == cluster::DeviceKind::gpu; }
   /// What a pass touches; the optimizer's state is laid out but not touched. On a GPU all of it is taken, and at first a buffer beside it.
   Bytes memory() const;
   /// Forward and backward multiply-adds of one pass, counted twice.
@@ -44,7 +44,7 @@ class FewBlocks {
   Seconds run(model::Operation);
   /// The optimizer's step on every part, from moments of zero after prepare().
   void update();
-  /// Of the gradients and the parameters, which are the host's.
+  /// Of the gradients and the parameters. Waits for the device.
   std::uint64_t digest() const;
 
  private:
@@ -68,11 +68,11 @@ class FewBlocks {
 
   model::Config model_;
   int length_;
-  Shape shape_;
+  MeasuredShape shape_;
   int threads_;
   program::Program program_;
   std::vector<program::IssuedInstruction> order_;
-  compute::Device device_;
+  compute::ComputeDevice device_;
   std::unique_ptr<DeviceMemory> arena_, beside_;  ///< beside: what halves keep, block by block, then their workspace
   std::unique_ptr<Workbench> bench_;
   std::vector<std::size_t> run_;  ///< measured_index() of the runs whose times are not collected yet

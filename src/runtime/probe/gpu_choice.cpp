@@ -31,7 +31,7 @@ std::vector<int> numbers_from(const files::Json& list) {
 }
 
 std::string seen_here(bool takes_part) {
-  const topology::Node node = topology::this_node();
+  const topology::NodeTopology node = topology::this_node();
   std::string devices;
   for (const auto& device : takes_part ? gpu::presence().devices : std::vector<gpu::DeviceFacts>{}) {
     const auto on_bus = [&](const topology::Gpu& gpu) { return gpu::same_bus(gpu.bus_id, device.pci_bus_id); };

@@ -36,7 +36,7 @@ std::int64_t GroupRounds::of_first(std::int64_t mine) {
   return all.front();
 }
 
-EnqueuedRounds::EnqueuedRounds(comm::DeviceGroup& group, comm::Group& over_hosts, const gpu::Device& device, Seconds deadline)
+EnqueuedRounds::EnqueuedRounds(comm::DeviceGroup& group, comm::ProcessGroup& over_hosts, const gpu::DeviceContext& device, Seconds deadline)
     : GroupRounds{over_hosts, deadline},
       group_{group},
       stream_{device.make_stream()},
@@ -51,8 +51,8 @@ Seconds EnqueuedRounds::run(int rounds, const Round& round) {
   return gpu::Event::between(start_, end_) / static_cast<double>(rounds);
 }
 
-void give_up_exchanges(const gpu::Arena& memory, Seconds limit) {
-  static std::vector<gpu::Arena> kept;
+void give_up_exchanges(const gpu::DeviceBuffer& memory, Seconds limit) {
+  static std::vector<gpu::DeviceBuffer> kept;
   if (!nccl::abort_every(limit)) kept.push_back(memory);
 }
 

@@ -5,7 +5,7 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/device_group.hpp"
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 #include "flotilla/gpu/device.hpp"
 
 namespace flotilla::probe {
@@ -14,7 +14,7 @@ namespace flotilla::probe {
 class GroupRounds {
  public:
   /// `over_hosts`: the same group through the hosts' memory, by which the first member tells the others how many rounds there are.
-  GroupRounds(comm::Group& over_hosts, Seconds deadline) : over_hosts_{over_hosts}, deadline_{deadline} {}
+  GroupRounds(comm::ProcessGroup& over_hosts, Seconds deadline) : over_hosts_{over_hosts}, deadline_{deadline} {}
   virtual ~GroupRounds() = default;
 
   using Round = std::function<void()>;
@@ -31,14 +31,14 @@ class GroupRounds {
   virtual Seconds run(int rounds, const Round&) = 0;
   std::int64_t of_first(std::int64_t mine);
 
-  comm::Group& over_hosts_;
+  comm::ProcessGroup& over_hosts_;
   const Seconds deadline_;
 };
 
 /// Over NCCL: a round enqueues, and is timed on the device as in training: what is enqueued does not wait for the host.
 class EnqueuedRounds final : public GroupRounds {
  public:
-  EnqueuedRounds(comm::DeviceGroup&, comm::Group& over_hosts, const gpu::Device&, Seconds deadline);
+  EnqueuedRounds(comm::DeviceGroup&, comm::ProcessGroup& over_hosts, const gpu::DeviceContext&, Seconds deadline);
   /// Where rounds are to be enqueued.
   gpu::Stream& stream() { return stream_; }
 
@@ -52,7 +52,7 @@ class EnqueuedRounds final : public GroupRounds {
 
 /// After a failure: ends what NCCL has under way on this rank's GPU, since giving memory back waits for the device. `memory` that even then
 /// cannot be given back stays taken to the end of the process.
-void give_up_exchanges(const gpu::Arena& memory, Seconds limit);
+void give_up_exchanges(const gpu::DeviceBuffer& memory, Seconds limit);
 
 /// A round returns when it is through, as this rank's operations of MPI are.
 class CompletedRounds final : public GroupRounds {

@@ -12,7 +12,7 @@
 #include "flotilla/comm/device_groups.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/program/hierarchical_all_reduce.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 #include "group_rounds.hpp"
 #include "links.hpp"
 #include "ping_pong.hpp"
@@ -22,8 +22,8 @@ namespace flotilla::probe {
 namespace {
 
 constexpr std::array<Bytes, 4> sizes{Bytes{8 << 10}, Bytes{128 << 10}, Bytes{1 << 20}, Bytes{8 << 20}};
-constexpr Bytes always_measured{128 << 10};  // whatever it takes
-constexpr auto summed_type = comm::ElementType::fp32;
+constexpr Bytes always_summed{128 << 10};  // whatever it takes
+constexpr auto summed_type = ElementType::fp32;
 
 using cluster::Transport;
 using Algorithm = program::Group::Algorithm;
@@ -44,21 +44,21 @@ std::vector<program::Group> groups_of(const std::vector<std::vector<Rank>>& cand
 /// What is to be summed, and room for what comes.
 class SumMemory {
  public:
-  SumMemory(const gpu::Device& device, const program::Group& group, int index)
+  SumMemory(const gpu::DeviceContext& device, const program::Group& group, int index)
       : staging_size_{group.subgroups.empty() ? comm::all_reduce_staging(sizes.back(), summed_type, static_cast<int>(group.members.size()))
-                                              : program::sum_staging(group, index, sizes.back(), comm::element_size(summed_type))},
-        arena_{device.make_arena(sizes.back() + staging_size_)} {}
+                                              : program::sum_staging(group, index, sizes.back(), element_size(summed_type))},
+        arena_{device.make_buffer(sizes.back() + staging_size_)} {}
 
   gpu::DevicePointer data() const { return arena_.data(); }
   gpu::DevicePointer staging() const { return arena_.data() + sizes.back().count; }
   Bytes staging_size() const { return staging_size_; }
-  const gpu::Arena& arena() const { return arena_; }
+  const gpu::DeviceBuffer& arena() const { return arena_; }
   /// A device's memory is not zero; the sum of zeros stays in range.
   void clear(gpu::Stream& stream) const { stream.fill(arena_.data(), arena_.size(), 0); }
 
  private:
   Bytes staging_size_;
-  gpu::Arena arena_;
+  gpu::DeviceBuffer arena_;
 };
 
 Samples time_sums(GroupRounds& rounds, Seconds budget, const std::function<void(Bytes)>& sum) {
@@ -66,7 +66,7 @@ Samples time_sums(GroupRounds& rounds, Seconds budget, const std::function<void(
   const Seconds end = now() + budget;
   Samples samples;
   for (const Bytes size : sizes) {
-    if (size > always_measured && !rounds.before(end)) break;
+    if (size > always_summed && !rounds.before(end)) break;
     rounds.sample(
         size, budget / static_cast<double>(sizes.size()), whole, [&] { sum(size); }, samples);
   }
@@ -85,13 +85,13 @@ class CandidateSums {
   std::vector<std::string> refusals_;  ///< by candidate: of this rank's
 };
 
-comm::OrderedSum ordered_sum_of(const gpu::Device* gpu) {
+comm::OrderedSum ordered_sum_of(const gpu::DeviceContext* gpu) {
   return gpu == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu, compute::kernel_image(gpu->facts()));
 }
 
 class SumsOverNccl final : public CandidateSums {
  public:
-  SumsOverNccl(const comm::World& world, const std::vector<program::Group>& groups, const gpu::Device* gpu, Seconds deadline)
+  SumsOverNccl(const comm::World& world, const std::vector<program::Group>& groups, const gpu::DeviceContext* gpu, Seconds deadline)
       : gpu_{gpu},
         deadline_{deadline},
         over_hosts_{comm::connect(world, groups)},
@@ -121,7 +121,7 @@ class SumsOverNccl final : public CandidateSums {
   }
 
  private:
-  const gpu::Device* gpu_;
+  const gpu::DeviceContext* gpu_;
   const Seconds deadline_;
   const comm::Groups over_hosts_;
   const comm::DeviceGroups groups_;
@@ -129,7 +129,7 @@ class SumsOverNccl final : public CandidateSums {
 
 class SumsOverDeviceMemory final : public CandidateSums {
  public:
-  SumsOverDeviceMemory(const comm::World& world, const std::vector<program::Group>& groups, const gpu::Device* gpu, Seconds deadline)
+  SumsOverDeviceMemory(const comm::World& world, const std::vector<program::Group>& groups, const gpu::DeviceContext* gpu, Seconds deadline)
       : gpu_{gpu},
         deadline_{deadline},
         over_hosts_{comm::connect(world, groups)},
@@ -154,7 +154,7 @@ class SumsOverDeviceMemory final : public CandidateSums {
   }
 
  private:
-  const gpu::Device* gpu_;
+  const gpu::DeviceContext* gpu_;
   const Seconds deadline_;
   const comm::Groups over_hosts_;
   const comm::Groups groups_;
@@ -179,12 +179,12 @@ cluster::GroupSum shared_sum(const comm::World& world, const std::vector<Rank>& 
 /// The candidates take turns. -> by candidate, the times of this rank's.
 std::vector<Samples> time_all(const comm::World& world, CandidateSums& sums, std::size_t candidates, Seconds budget, Seconds deadline) {
   const Seconds each = budget / static_cast<double>(candidates);
-  const auto everybody_well = [&](const comm::Outcome& mine) {  // false on every rank as soon as one has failed
+  const auto everybody_well = [&](const comm::PhaseOutcome& mine) {  // false on every rank as soon as one has failed
     const auto answers = timed_all_gather(world, mine, 0, 2 * deadline + 10 * each, deadline);
     return std::ranges::all_of(answers, &Answer::well);
   };
   std::vector<Samples> samples(candidates);
-  comm::Outcome outcome;
+  comm::PhaseOutcome outcome;
   for (std::size_t c = 0; c < candidates && everybody_well(outcome); ++c)
     if (sums.joined(c)) outcome = comm::outcome_of("measuring a group of GPUs", [&] { samples[c] = sums.time(c, each); });
   everybody_well(outcome);
@@ -196,7 +196,7 @@ std::vector<Samples> time_all(const comm::World& world, CandidateSums& sums, std
 
 std::vector<cluster::GroupSum> measure_group_sums(const comm::World& world, Transport transport,
                                                   const std::vector<cluster::Device>& devices, const std::vector<cluster::Device>& on_gpus,
-                                                  const gpu::Device* gpu, Seconds budget, Seconds deadline) {
+                                                  const gpu::DeviceContext* gpu, Seconds budget, Seconds deadline) {
   const auto whole = candidate_groups(on_gpus), pairs = transport == Transport::nccl ? candidate_pairs(on_gpus) : decltype(whole){};
   auto candidates = whole;
   auto groups = groups_of(whole, devices, Algorithm::direct);

@@ -11,7 +11,7 @@ namespace flotilla::probe {
 /// are timed. Over NCCL, ours first, then NCCL's own, which pairs are candidates for, too. `gpu`: this rank's, or null; `devices`: of all
 /// ranks, `on_gpus`: of those that the transport may join. The same on every rank. Collective, ends in agreement.
 std::vector<cluster::GroupSum> measure_group_sums(const comm::World&, cluster::Transport, const std::vector<cluster::Device>& devices,
-                                                  const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
-                                                  Seconds deadline);
+                                                  const std::vector<cluster::Device>& on_gpus, const gpu::DeviceContext* gpu,
+                                                  Seconds budget, Seconds deadline);
 
 }  // namespace flotilla::probe

@@ -26,14 +26,19 @@ model::Config small_model() {
 }  // namespace
 
 KnownStep::KnownStep(Precision precision, int threads)
-    : blocks_{std::make_unique<FewBlocks>(small_model(), step_length, Shape{precision, 1, step_sequences, true}, threads, step_blocks)} {}
+    : blocks_{std::make_unique<FewBlocks>(small_model(), step_length, MeasuredShape{precision, 1, step_sequences, true}, threads,
+                                          step_blocks)} {}
+KnownStep::KnownStep(Precision precision, const gpu::DeviceFacts& gpu, Load load)
+    : blocks_{std::make_unique<FewBlocks>(small_model(), step_length, MeasuredShape{precision, 1, load.sequences, true}, 1, step_blocks,
+                                          compute::ComputeDevice{cluster::DeviceKind::gpu, gpu.ordinal})},
+      passes_{load.passes} {}
 KnownStep::~KnownStep() = default;
 
 KnownStep::Outcome KnownStep::run() {
   blocks_->prepare();
   std::vector<std::vector<double>> times;
   const Seconds start = now(), busy = thread_time();
-  blocks_->pass(times);
+  for (int pass = 0; pass < passes_; ++pass) blocks_->pass(times);
   blocks_->update();
   return {blocks_->digest(), now() - start, thread_time() - busy};
 }

@@ -30,7 +30,7 @@ class LinkMeasurement {
         groups_{comm::connect(world, groups(pairs_))} {}
 
   std::vector<cluster::Link> run() {
-    comm::Outcome outcome;
+    comm::PhaseOutcome outcome;
     for (std::size_t p = 0; p < pairs_.size() && everybody_well(outcome); ++p)
       if (concerns_me(pairs_[p])) outcome = comm::outcome_of("measuring a link", [&] { exchange(p); });
     everybody_well(outcome);
@@ -42,7 +42,7 @@ class LinkMeasurement {
   bool concerns_me(const Pair& pair) const { return pair.a == world_.rank() || pair.b == world_.rank(); }
 
   /// Pairs take turns here; whoever waits leaves the cores to the pair at work. False on every rank as soon as one has failed.
-  bool everybody_well(const comm::Outcome& mine) {
+  bool everybody_well(const comm::PhaseOutcome& mine) {
     const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
     return std::ranges::all_of(answers, &Answer::well);
   }

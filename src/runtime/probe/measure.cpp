@@ -12,6 +12,7 @@
 #include "flotilla/files/profile_file.hpp"
 #include "freshness.hpp"
 #include "group_sums.hpp"
+#include "interference.hpp"
 #include "links.hpp"
 #include "merge.hpp"
 #include "uplinks.hpp"
@@ -20,7 +21,7 @@ namespace flotilla::probe {
 namespace {
 
 // Parts of the budget.
-constexpr double for_rates = 0.15, for_operations = 0.6, for_links = 0.25, for_uplinks = 0.05,
+constexpr double for_rates = 0.15, for_operations = 0.55, for_interference = 0.05, for_links = 0.25, for_uplinks = 0.05,
                  for_device_links = 0.1;  // of links' part, where there are some to measure
 
 /// What only the ranks' own numbers may differ in, whoever started them.
@@ -32,10 +33,10 @@ std::string common_part(const ProbeRequest& request) {
   return all + text(", budget ", request.budget);
 }
 
-std::vector<Measured> everybodys(const comm::World& world, const Measured& mine, Seconds deadline) {
+std::vector<RankMeasurements> everybodys(const comm::World& world, const RankMeasurements& mine, Seconds deadline) {
   const auto values = numbers(mine);
   const auto bytes = mpi::all_gather_bytes(world.control(), std::as_bytes(std::span{values}), deadline);
-  std::vector<Measured> all;
+  std::vector<RankMeasurements> all;
   for (int r = 0; r < world.size(); ++r) {
     std::vector<double> theirs(values.size());
     std::memcpy(theirs.data(), bytes.data() + static_cast<std::size_t>(r) * values.size() * sizeof(double), values.size() * sizeof(double));
@@ -55,9 +56,10 @@ struct BetweenGpus {
   std::vector<cluster::GroupSum> groups;
 };
 
-std::optional<gpu::Device> gpu_among(const comm::World& world, const ProbeRequest& request, const std::vector<cluster::Device>& gpus) {
+std::optional<gpu::DeviceContext> gpu_among(const comm::World& world, const ProbeRequest& request,
+                                            const std::vector<cluster::Device>& gpus) {
   if (std::ranges::count(gpus, world.rank(), &cluster::Device::rank) == 0) return {};
-  return gpu::Device::open(request.device.ordinal);
+  return gpu::DeviceContext::open(request.device.ordinal);
 }
 
 /// Equal parts of the budget for pairs and whole groups over each transport; NCCL's groups sum in two ways.
@@ -66,7 +68,7 @@ BetweenGpus between_gpus(const comm::World& world, const ProbeRequest& request, 
   const auto over_mpi = gpus_over(request, here, cluster::Transport::device_mpi);
   const Seconds part = budget / std::max(1, (over_nccl.empty() ? 0 : 3) + (over_mpi.empty() ? 0 : 2));
   BetweenGpus between;
-  const auto add_groups = [&](cluster::Transport transport, const auto& gpus, const gpu::Device* mine, Seconds its_part) {
+  const auto add_groups = [&](cluster::Transport transport, const auto& gpus, const gpu::DeviceContext* mine, Seconds its_part) {
     const auto sums = measure_group_sums(world, transport, here.devices, gpus, mine, its_part, request.deadline);
     between.groups.insert(between.groups.end(), sums.begin(), sums.end());
   };
@@ -103,7 +105,7 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   const std::size_t me = world.rank().index();
   const int threads = here.devices[me].threads;
   const auto clock = here.crowded[me] != 0 ? thread_time : now;
-  Measured mine;
+  RankMeasurements mine;
   report_progress(request, "device");
   mine.rates = comm::agree_on(
       world, "measuring this device",
@@ -116,6 +118,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   auto [shapes, throttling] = operation_times(world, request, here, request.budget * for_operations);
   mine.shapes = std::move(shapes);
   mine.rates = throttled(std::move(mine.rates), throttling);
+  report_progress(request, "interference");
+  mine.rates.interference = measure_interference(world, here, request.budget * for_interference, request.deadline);
   report_progress(request, "links");
   const double uplinks_part = pair_sets(here.devices).empty() ? 0 : for_uplinks;
   const bool measures_devices = std::ranges::any_of(

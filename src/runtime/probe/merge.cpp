@@ -11,7 +11,7 @@
 namespace flotilla::probe {
 namespace {
 
-/// Calls `shape_sample` on every number, in order; `M` is Measured or const Measured.
+/// Calls `shape_sample` on every number, in order; `M` is RankMeasurements, const or not.
 template <class M, class ShapeSample>
 void for_numbers(M& m, ShapeSample shape_sample) {
   shape_sample(m.rates.peak_fp32.value);
@@ -20,6 +20,8 @@ void for_numbers(M& m, ShapeSample shape_sample) {
   shape_sample(m.rates.context_bytes);
   shape_sample(m.rates.nccl_bytes);
   shape_sample(m.rates.device_mpi_bytes);
+  shape_sample(m.rates.interference.compute_share);
+  shape_sample(m.rates.interference.message_delay.value);
   for (auto* copies : {&m.rates.to_device, &m.rates.to_host}) {
     shape_sample(copies->latency.value);
     shape_sample(copies->bandwidth.value);
@@ -36,16 +38,16 @@ void for_numbers(M& m, ShapeSample shape_sample) {
 }
 
 using Ranks = std::vector<std::size_t>;
-using Number = std::function<double(const Measured&)>;
+using Number = std::function<double(const RankMeasurements&)>;
 
-double middle(const std::vector<Measured>& all, const Ranks& ranks, const Number& number) {
+double middle(const std::vector<RankMeasurements>& all, const Ranks& ranks, const Number& number) {
   std::vector<double> values;
   for (std::size_t r : ranks) values.push_back(number(all[r]));
   return median(values);
 }
 
 /// Scatter inside a rank, or between the ranks of the type where that is more.
-double scatter(const std::vector<Measured>& all, const Ranks& ranks, const Number& time, const Number& inside) {
+double scatter(const std::vector<RankMeasurements>& all, const Ranks& ranks, const Number& time, const Number& inside) {
   std::vector<double> times;
   for (std::size_t r : ranks) times.push_back(time(all[r]));
   return std::max(middle(all, ranks, inside), relative_scatter(times));
@@ -54,7 +56,7 @@ double scatter(const std::vector<Measured>& all, const Ranks& ranks, const Numbe
 /// One device type's part of the profile.
 class TypeMerge {
  public:
-  TypeMerge(const ProbeRequest& request, const std::string& name, const Ranks& ranks, const std::vector<Measured>& all,
+  TypeMerge(const ProbeRequest& request, const std::string& name, const Ranks& ranks, const std::vector<RankMeasurements>& all,
             cluster::Profile& profile)
       : request_{request}, name_{name}, ranks_{ranks}, all_{all}, profile_{profile} {}
 
@@ -62,9 +64,11 @@ class TypeMerge {
     type_.name = name_;
     type_.memory = least(here.memory);
     if (const auto& gpu = here.gpus[ranks_.front()]; !gpu.empty()) describe_gpu(gpu, least(here.host_memory));
-    type_.peak_fp32 = {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_fp32.value; })};
-    type_.peak_bf16 = {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_bf16.value; })};
-    type_.memory_bandwidth = {middle(all_, ranks_, [](const Measured& m) { return m.rates.memory_bandwidth.value; })};
+    type_.peak_fp32 = {middle(all_, ranks_, [](const RankMeasurements& m) { return m.rates.peak_fp32.value; })};
+    type_.peak_bf16 = {middle(all_, ranks_, [](const RankMeasurements& m) { return m.rates.peak_bf16.value; })};
+    type_.memory_bandwidth = {middle(all_, ranks_, [](const RankMeasurements& m) { return m.rates.memory_bandwidth.value; })};
+    type_.interference = {middle(all_, ranks_, [](const RankMeasurements& m) { return m.rates.interference.compute_share; }),
+                          {middle(all_, ranks_, [](const RankMeasurements& m) { return m.rates.interference.message_delay.value; })}};
     type_.source = text("probe", type_.source);
     for (std::size_t s = 0; s < all_.front().shapes.size(); ++s)
       for (std::size_t o = 0; o < all_.front().shapes[s].seconds.size(); ++o) add_operation(s, o);
@@ -84,11 +88,11 @@ class TypeMerge {
     type_.kind = cluster::DeviceKind::gpu;
     type_.source = " of " + gpu;
     type_.host_memory = host_memory;
-    type_.to_device = copies([](const Measured& m) -> const auto& { return m.rates.to_device; });
-    type_.to_host = copies([](const Measured& m) -> const auto& { return m.rates.to_host; });
-    type_.context = most([](const Measured& m) { return m.rates.context_bytes; });
-    type_.nccl_memory = most([](const Measured& m) { return m.rates.nccl_bytes; });
-    type_.device_mpi_memory = most([](const Measured& m) { return m.rates.device_mpi_bytes; });
+    type_.to_device = copies([](const RankMeasurements& m) -> const auto& { return m.rates.to_device; });
+    type_.to_host = copies([](const RankMeasurements& m) -> const auto& { return m.rates.to_host; });
+    type_.context = most([](const RankMeasurements& m) { return m.rates.context_bytes; });
+    type_.nccl_memory = most([](const RankMeasurements& m) { return m.rates.nccl_bytes; });
+    type_.device_mpi_memory = most([](const RankMeasurements& m) { return m.rates.device_mpi_bytes; });
   }
 
   Bytes most(const Number& bytes) const {
@@ -99,14 +103,14 @@ class TypeMerge {
 
   template <class Way>
   cluster::CopyRate copies(Way way) const {
-    return {{middle(all_, ranks_, [&](const Measured& m) { return way(m).latency.value; })},
-            {middle(all_, ranks_, [&](const Measured& m) { return way(m).bandwidth.value; })}};
+    return {{middle(all_, ranks_, [&](const RankMeasurements& m) { return way(m).latency.value; })},
+            {middle(all_, ranks_, [&](const RankMeasurements& m) { return way(m).bandwidth.value; })}};
   }
 
   void add_operation(std::size_t s, std::size_t o) {
-    const Number time = [=](const Measured& m) { return m.shapes[s].seconds[o].value; };
-    const Number inside = [=](const Measured& m) { return m.shapes[s].scatter[o]; };
-    const Shape& shape = all_.front().shapes[s].shape;
+    const Number time = [=](const RankMeasurements& m) { return m.shapes[s].seconds[o].value; };
+    const Number inside = [=](const RankMeasurements& m) { return m.shapes[s].scatter[o]; };
+    const MeasuredShape& shape = all_.front().shapes[s].shape;
     const model::Operation operation = measured_operation(o);
     const Seconds seconds{middle(all_, ranks_, time)};
     if (o >= whole_count && !(seconds.value > 0)) return;  // halves that no visit measured
@@ -124,8 +128,8 @@ class TypeMerge {
   }
 
   void add_element(std::size_t p, std::size_t e) {
-    const Number time = [=](const Measured& m) { return m.rates.elements[p][e].per_million.value; };
-    const Number inside = [=](const Measured& m) { return m.rates.elements[p][e].relative_scatter; };
+    const Number time = [=](const RankMeasurements& m) { return m.rates.elements[p][e].per_million.value; };
+    const Number inside = [=](const RankMeasurements& m) { return m.rates.elements[p][e].relative_scatter; };
     profile_.operation_times.push_back({name_,
                                         all_.front().rates.elements[p][e].operation,
                                         1,
@@ -139,20 +143,20 @@ class TypeMerge {
   const ProbeRequest& request_;
   const std::string& name_;
   const Ranks& ranks_;
-  const std::vector<Measured>& all_;
+  const std::vector<RankMeasurements>& all_;
   cluster::Profile& profile_;
   cluster::DeviceType type_;
 };
 
 }  // namespace
 
-std::vector<double> numbers(const Measured& measured) {
+std::vector<double> numbers(const RankMeasurements& measured) {
   std::vector<double> values;
   for_numbers(measured, [&](double v) { values.push_back(v); });
   return values;
 }
 
-Measured with_numbers(Measured form, const std::vector<double>& values) {
+RankMeasurements with_numbers(RankMeasurements form, const std::vector<double>& values) {
   std::size_t next = 0;
   for_numbers(form, [&](double& v) {
     FLOTILLA_ASSERT(next < values.size(), next, " of ", values.size());
@@ -161,7 +165,7 @@ Measured with_numbers(Measured form, const std::vector<double>& values) {
   return form;
 }
 
-cluster::Profile merge(const ProbeRequest& request, const Discovery& here, const std::vector<Measured>& by_rank) {
+cluster::Profile merge(const ProbeRequest& request, const Discovery& here, const std::vector<RankMeasurements>& by_rank) {
   cluster::Profile profile;
   profile.devices = here.devices;
   std::map<std::string, Ranks> types;

@@ -7,7 +7,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/compute/device_rates.hpp"
+#include "flotilla/compute/gpu_rates.hpp"
 #include "flotilla/probe/device.hpp"
 
 namespace flotilla::probe {
@@ -20,7 +20,7 @@ constexpr double slowest_flops = 1e9;                // per thread and second; a
 
 /// A shape, its program and what was measured.
 struct Measuring {
-  Shape shape;
+  MeasuredShape shape;
   FewBlocks blocks;
   std::vector<ShapeSample> shape_samples;
 };
@@ -57,7 +57,7 @@ class Series {
   OperationTimes run() {
     const auto order = shapes(request_, world_.size());
     slice_ = budget_ / static_cast<double>(order.size() * (least_rounds + 2));
-    for (const Shape& shape : order) {
+    for (const MeasuredShape& shape : order) {
       if (!shape.required && !rank_0_says(world_, request_, elapsed() + rest_of_rounds() + expected(shape) < budget_)) break;
       open(shape);
     }
@@ -81,7 +81,7 @@ class Series {
   Seconds rest_of_rounds() const { return round() * (least_rounds - 1); }
 
   /// Forecast of a further shape's rounds from the same precision and degree with fewer sequences.
-  Seconds expected(const Shape& shape) const {
+  Seconds expected(const MeasuredShape& shape) const {
     for (const auto& m : all_)
       if (m.shape.precision == shape.precision && m.shape.tensor_parallel == shape.tensor_parallel)
         return m.shape_samples.front().took * (static_cast<double>(shape.sequences) / m.shape.sequences * least_rounds);
@@ -100,7 +100,7 @@ class Series {
     return rank_0_says(world_, request_, rounds < most_rounds && (owed || wanted));
   }
 
-  void open(const Shape& shape) {
+  void open(const MeasuredShape& shape) {
     report_progress(request_, text("operations, ", to_string(shape.precision), ", tensor parallel ", shape.tensor_parallel, ", ",
                                    shape.sequences, shape.sequences == 1 ? " sequence" : " sequences"));
     const int count = distinct_blocks(request_.model, shape);
@@ -130,7 +130,7 @@ class Series {
                Seconds{last.seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]}, crowded_ ? " of processor time" : "");
   }
 
-  void leave_out(const Shape& shape, const FewBlocks& blocks) {
+  void leave_out(const MeasuredShape& shape, const FewBlocks& blocks) {
     if (world_.rank() != Rank{0} || !shape.required) return;
     log::warning("probe: ", to_string(shape.precision), " at tensor-parallel degree ", shape.tensor_parallel, " with ", shape.sequences,
                  " sequences is not measured: its ", blocks.memory(), " do not fit every device");
@@ -191,7 +191,7 @@ std::vector<std::vector<ElementTime>> elements(const ProbeRequest& request, int 
 }
 
 /// A backend has loaded its kernels and libraries: what is gone now of a GPU's memory is no arena's.
-double context_of(const gpu::Device& device, const compute::Setup& setup, int sharers) {
+double context_of(const gpu::DeviceContext& device, const compute::Setup& setup, int sharers) {
   const Workbench bench{setup};
   return static_cast<double>((device.facts().memory - device.free_memory()).count / sharers);
 }
@@ -212,7 +212,7 @@ DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, 
 }
 
 DeviceRates gpu_rates(const ProbeRequest& request, int threads, int sharers, Seconds budget) {
-  const auto device = gpu::Device::open(request.device.ordinal);
+  const auto device = gpu::DeviceContext::open(request.device.ordinal);
   DeviceRates rates;
   rates.context_bytes = context_of(device, setup_of(request, request.precisions.front(), threads), sharers);
   const auto measured = compute::measure_rates(device, request.device.tf32, budget * 0.6);

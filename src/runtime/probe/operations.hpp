@@ -28,6 +28,7 @@ struct DeviceRates {
   double context_bytes = 0;                        ///< of a GPU's memory, taken by what is neither arena nor another rank's
   double nccl_bytes = 0;                           ///< of a GPU's memory, by NCCL for each other member of a communicator
   double device_mpi_bytes = 0;                     ///< of a GPU's memory, by MPI for each other GPU
+  cluster::Interference interference{};            ///< of a CPU
 };
 /// Of a CPU. Elements' times are read off `clock`.
 DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget, Clock clock);

@@ -29,7 +29,7 @@ std::set<std::pair<std::size_t, std::size_t>> couples(std::size_t count) {
   return found;
 }
 
-void add_couples(std::vector<Pair>& all, const std::vector<Place>& where, cluster::LinkLevel level) {
+void add_couples(std::vector<Pair>& all, const std::vector<HostOrZone>& where, cluster::LinkLevel level) {
   for (const auto& [i, j] : couples(where.size()))
     all.push_back({where[i].ranks.front(), where[j].ranks.front(), level, where[i].name, where[j].name});
 }

@@ -72,9 +72,9 @@ std::vector<Bytes> message_sizes() {
   return sizes;
 }
 
-LinkEnd::OnDevice::OnDevice(const gpu::Device& gpu, Bytes size)
+LinkEnd::OnDevice::OnDevice(const gpu::DeviceContext& gpu, Bytes size)
     : stream{gpu.make_stream()},
-      memory{gpu.make_arena(5 * size)},
+      memory{gpu.make_buffer(5 * size)},
       out{memory.data()},
       in{out + size.count},
       reduced{in + size.count},
@@ -82,7 +82,8 @@ LinkEnd::OnDevice::OnDevice(const gpu::Device& gpu, Bytes size)
   stream.fill(out, 5 * size, 0);
 }
 
-LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* pair, Seconds deadline, const gpu::Device* gpu)
+LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::ProcessGroup* pair, Seconds deadline,
+                 const gpu::DeviceContext* gpu)
     : out(static_cast<std::size_t>(largest.count)),
       in(out.size()),
       world_{world},
@@ -99,13 +100,13 @@ LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* 
     on_device_->stream.wait(deadline);
     echo_ = comm::make_send(world, peer, channel + 1, on_device_->in.address, largest);
     if (pair != nullptr)
-      sum_ = pair->make_all_reduce(on_device_->reduced.address, comm::ElementType::fp32, largest * 2, on_device_->staging.address, largest);
+      sum_ = pair->make_all_reduce(on_device_->reduced.address, ElementType::fp32, largest * 2, on_device_->staging.address, largest);
     return;
   }
   if (pair == nullptr) return;
   reduced_.resize(2 * out.size());
   staging_.resize(out.size());
-  sum_ = pair->make_all_reduce(reduced_.data(), comm::ElementType::fp32, largest * 2, staging_.data(), largest);
+  sum_ = pair->make_all_reduce(reduced_.data(), ElementType::fp32, largest * 2, staging_.data(), largest);
 }
 
 void LinkEnd::echo(Bytes size) {
@@ -126,7 +127,7 @@ void LinkEnd::fetch(Bytes size) {
   on_device_->stream.wait(deadline_);
 }
 
-void LinkEnd::run(comm::Operation& operation, Bytes size) {
+void LinkEnd::run(comm::PersistentOperation& operation, Bytes size) {
   const CommTask comm_task{&operation, size};
   comm_worker_.run({&comm_task, 1});
 }

@@ -7,7 +7,7 @@
 
 #include "comm_worker.hpp"
 #include "flotilla/cluster/cluster.hpp"
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 #include "flotilla/gpu/device.hpp"
 
 namespace flotilla::probe {
@@ -20,7 +20,7 @@ std::vector<Bytes> message_sizes();
 /// on device memory; null: the host's.
 class LinkEnd {
  public:
-  LinkEnd(const comm::World&, Rank peer, int channel, comm::Group* pair, Seconds deadline, const gpu::Device* gpu = nullptr);
+  LinkEnd(const comm::World&, Rank peer, int channel, comm::ProcessGroup* pair, Seconds deadline, const gpu::DeviceContext* gpu = nullptr);
 
   std::string peer_name() const { return world_.name(peer_); }
   bool sums() const { return sum_ != nullptr; }
@@ -40,13 +40,13 @@ class LinkEnd {
   std::vector<std::byte> out, in;  ///< room for the largest message
 
  private:
-  void run(comm::Operation&, Bytes);
+  void run(comm::PersistentOperation&, Bytes);
 
   /// A GPU's part of it.
   struct OnDevice {
-    OnDevice(const gpu::Device&, Bytes largest);
+    OnDevice(const gpu::DeviceContext&, Bytes largest);
     gpu::Stream stream;
-    gpu::Arena memory;
+    gpu::DeviceBuffer memory;
     gpu::DevicePointer out, in, reduced, staging;
   };
 
@@ -55,7 +55,7 @@ class LinkEnd {
   const Seconds deadline_;
   std::optional<OnDevice> on_device_;
   std::vector<std::byte> note_, reduced_, staging_;
-  std::unique_ptr<comm::Operation> tell_, hear_, send_, receive_, echo_, sum_;
+  std::unique_ptr<comm::PersistentOperation> tell_, hear_, send_, receive_, echo_, sum_;
   CommWorker comm_worker_;
 };
 

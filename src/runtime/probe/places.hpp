@@ -9,15 +9,15 @@
 namespace flotilla::probe {
 
 /// A host or a zone and the ranks there, in order.
-struct Place {
+struct HostOrZone {
   std::string name;
   std::vector<Rank> ranks;
 };
 
 /// In order of the first rank that is there.
 template <class NameOf>
-std::vector<Place> places(const std::vector<cluster::Device>& devices, NameOf name_of) {
-  std::vector<Place> found;
+std::vector<HostOrZone> places(const std::vector<cluster::Device>& devices, NameOf name_of) {
+  std::vector<HostOrZone> found;
   std::map<std::string, std::size_t> index;
   for (const auto& device : devices) {
     const auto [at, fresh] = index.emplace(name_of(device), found.size());

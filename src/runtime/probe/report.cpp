@@ -146,6 +146,15 @@ std::string refusals(const cluster::Profile& profile) {
   return lines.empty() ? lines : lines + "\n";
 }
 
+/// Of CPUs that could be measured: exactly nothing is a measurement, too.
+std::vector<Row> interference_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{{"device type", "computing loses", "a message is late by"}};
+  for (const auto& type : profile.device_types)
+    if (type.interference.any() || (type.kind == cluster::DeviceKind::cpu && profile.devices.size() > 1))
+      rows.push_back({type.name, fixed(100 * type.interference.compute_share, 1) + " %", to_string(type.interference.message_delay)});
+  return rows;
+}
+
 std::vector<Row> uplink_rows(const cluster::Profile& profile) {
   std::vector<Row> rows{{"zone", "all its hosts together"}};
   for (const auto& uplink : profile.uplinks) rows.push_back({uplink.zone, to_string(uplink.bandwidth)});
@@ -207,6 +216,7 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
       << in_lines(profile.model_fingerprint) << '\n';
   print(out, "Device types", type_rows(profile));
   print(out, "Copies (pinned memory of the host)", copy_rows(profile));
+  print(out, "Interference (exchanges beside computing)", interference_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
   for (const auto transport : cluster::device_transports)

@@ -16,7 +16,7 @@ bool counts(const ShapeSample& v) { return v.disturbance() <= undisturbed; }
 
 double ShapeSample::disturbance() const { return wall.value > 0 ? std::clamp(1 - busy / wall, 0.0, 1.0) : 0; }
 
-ShapeSample shape_sample(FewBlocks& blocks, const Shape& shape, Seconds slice, Manner manner) {
+ShapeSample shape_sample(FewBlocks& blocks, const MeasuredShape& shape, Seconds slice, Manner manner) {
   const Seconds begin = now();
   blocks.prepare();
   std::vector<std::vector<double>> samples;
@@ -82,7 +82,7 @@ Summary summary_of(std::size_t operation, const std::vector<ShapeSample>& shape_
 }
 
 template <class SummaryOf>
-ShapeTimes times_of(const Shape& shape, std::size_t operations, SummaryOf summary_of_operation) {
+ShapeTimes times_of(const MeasuredShape& shape, std::size_t operations, SummaryOf summary_of_operation) {
   ShapeTimes result{shape, {}, {}};
   for (std::size_t o = 0; o < operations; ++o) {
     const Summary summary = summary_of_operation(o);
@@ -95,11 +95,11 @@ ShapeTimes times_of(const Shape& shape, std::size_t operations, SummaryOf summar
 
 }  // namespace
 
-ShapeTimes summarize(const Shape& shape, const std::vector<ShapeSample>& shape_samples) {
+ShapeTimes summarize(const MeasuredShape& shape, const std::vector<ShapeSample>& shape_samples) {
   return times_of(shape, shape_samples.front().seconds.size(), [&](std::size_t o) { return summary_of(o, shape_samples); });
 }
 
-ShapeTimes summarize(const Shape& shape, const std::vector<ShapeSample>& shape_samples, const ThrottlingFactor& throttling) {
+ShapeTimes summarize(const MeasuredShape& shape, const std::vector<ShapeSample>& shape_samples, const ThrottlingFactor& throttling) {
   return times_of(shape, shape_samples.front().seconds.size(), [&](std::size_t o) { return summary_of(o, shape_samples, throttling); });
 }
 

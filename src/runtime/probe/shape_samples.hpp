@@ -9,7 +9,7 @@ namespace flotilla::probe {
 
 /// What this rank measured at one shape: by measured_index() seconds and how sure they are; 0 s: halves, which no visit measured.
 struct ShapeTimes {
-  Shape shape;
+  MeasuredShape shape;
   std::vector<Seconds> seconds;
   std::vector<double> scatter;
 };
@@ -43,19 +43,19 @@ struct Manner {
 /// Passes over `blocks` for the slice, one at least. Of each operation the mean, not the median: a step is the sum of many runs, so that
 /// it pays for the slow ones, too. Members of a tensor-parallel group wait for each other after nearly every operation: there it is
 /// the mean of the slowest of so many runs.
-ShapeSample shape_sample(FewBlocks& blocks, const Shape&, Seconds slice, Manner);
+ShapeSample shape_sample(FewBlocks& blocks, const MeasuredShape&, Seconds slice, Manner);
 
 /// Visits of one shape, spread over the time of the probe -> the median of the undisturbed ones, and their scatter. Where other
 /// processes disturbed all of them, the median of the quickest runs (a wait for a processor is as long as many an operation, so that a mean
 /// would be wrong by factors), with the disturbance as the scatter if that is more. Of halves likewise, out of the visits that measured
 /// them; they scatter no less than what they are halves of.
-ShapeTimes summarize(const Shape&, const std::vector<ShapeSample>&);
+ShapeTimes summarize(const MeasuredShape&, const std::vector<ShapeSample>&);
 
 /// Likewise of a crowded rank: the ranks themselves are more threads than CPUs, or than their quota lets compute; then it is they who
 /// disturb each other, and so they will in training. The mean processor time of all runs of the visits whose rounds count, times
 /// `throttling`; the scatter is that of the visits, each as its round was stretched, or the part of the time that others took if that is
 /// more. The n-th visit stands in round n.
-ShapeTimes summarize(const Shape&, const std::vector<ShapeSample>&, const ThrottlingFactor&);
+ShapeTimes summarize(const MeasuredShape&, const std::vector<ShapeSample>&, const ThrottlingFactor&);
 
 /// Adds a visit's time. Its slice mostly ends in a pause: with the pass after it the visit has that pause but not the burst that follows,
 /// without that pass the burst before but not its pause. The mean of both has neither in excess.

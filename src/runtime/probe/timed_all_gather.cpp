@@ -18,7 +18,8 @@ struct Round {
 
 }  // namespace
 
-std::vector<Answer> timed_all_gather(const comm::World& world, const comm::Outcome& mine, double number, Seconds limit, Seconds deadline) {
+std::vector<Answer> timed_all_gather(const comm::World& world, const comm::PhaseOutcome& mine, double number, Seconds limit,
+                                     Seconds deadline) {
   auto round = std::make_unique<Round>();
   round->mine = {number, mine.ok};
   round->all.resize(static_cast<std::size_t>(world.size()));

@@ -14,6 +14,6 @@ struct Answer {
 
 /// Everybody's answers, by rank. Collective; whoever waits for those at work leaves them the cores. When some do not answer within `limit`,
 /// throws what comm::agree says of them, or Error{communication}.
-std::vector<Answer> timed_all_gather(const comm::World&, const comm::Outcome& mine, double number, Seconds limit, Seconds deadline);
+std::vector<Answer> timed_all_gather(const comm::World&, const comm::PhaseOutcome& mine, double number, Seconds limit, Seconds deadline);
 
 }  // namespace flotilla::probe

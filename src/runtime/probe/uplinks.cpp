@@ -43,7 +43,7 @@ class UplinkMeasurement {
  private:
   /// Pairs [first, last) at once, out of the zone or into it -> the rate of each. An error of anybody's is everybody's.
   std::vector<double> turn(int first, int last, const Pace& pace, bool outwards) {
-    comm::Outcome outcome;
+    comm::PhaseOutcome outcome;
     Seconds took;
     if (first <= mine_ && mine_ < last) outcome = comm::outcome_of("measuring an uplink", [&] { took = pass(pace, outwards); });
     const auto answers = timed_all_gather(world_, outcome, took.value, 2 * deadline_ + 10 * budget_, deadline_);

@@ -14,9 +14,9 @@ namespace {
 
 constexpr Seconds longest_wait{600};  // for a device's work: its operations may be as long as a step of training
 
-std::optional<gpu::Device> open(const compute::Device& device) {
-  if (device.kind == compute::DeviceKind::cpu) return {};
-  return gpu::Device::open(device.ordinal);
+std::optional<gpu::DeviceContext> open(const compute::ComputeDevice& device) {
+  if (device.kind == cluster::DeviceKind::cpu) return {};
+  return gpu::DeviceContext::open(device.ordinal);
 }
 
 }  // namespace
@@ -30,9 +30,9 @@ Pages::Pages(Bytes size) : size_{static_cast<std::size_t>(std::max<std::int64_t>
 
 Pages::~Pages() { munmap(data_, size_); }
 
-DeviceMemory::DeviceMemory(const gpu::Device* gpu, Bytes size) {
+DeviceMemory::DeviceMemory(const gpu::DeviceContext* gpu, Bytes size) {
   if (gpu != nullptr)
-    on_gpu_ = gpu->make_arena(Bytes{std::max<std::int64_t>(1, size.count)});
+    on_gpu_ = gpu->make_buffer(Bytes{std::max<std::int64_t>(1, size.count)});
   else
     pages_.emplace(size);
 }
@@ -49,6 +49,14 @@ void Workbench::put(std::byte* to, std::span<const std::byte> values) {
   }
   backend_->stream()->copy_to_device({to}, values);
   backend_->stream()->wait(longest_wait);
+}
+
+std::span<const std::byte> Workbench::get(const std::byte* from, std::size_t size) {
+  if (!gpu_) return {from, size};
+  copied_.resize(size);
+  backend_->stream()->copy_to_host(copied_, {const_cast<std::byte*>(from)});
+  backend_->stream()->wait(longest_wait);
+  return copied_;
 }
 
 std::optional<Bytes> Workbench::free_memory() const { return gpu_ ? std::optional{gpu_->free_memory()} : std::nullopt; }

@@ -29,12 +29,12 @@ class Pages {
 class DeviceMemory {
  public:
   /// `gpu`: null where the host computes. Throws Error{unavailable}.
-  DeviceMemory(const gpu::Device* gpu, Bytes size);
+  DeviceMemory(const gpu::DeviceContext* gpu, Bytes size);
   std::byte* data() const;
 
  private:
   std::optional<Pages> pages_;
-  gpu::Arena on_gpu_;
+  gpu::DeviceBuffer on_gpu_;
 };
 
 /// A clock of this rank: now(), or thread_time().
@@ -51,6 +51,8 @@ class Workbench {
   std::unique_ptr<DeviceMemory> take(Bytes size) const { return std::make_unique<DeviceMemory>(gpu_ ? &*gpu_ : nullptr, size); }
   /// Values of the host to a place on the device; they are there when this returns.
   void put(std::byte* to, std::span<const std::byte> values);
+  /// What stands on the device once its work is done: where the host computes, the place itself, else a copy that the next call replaces.
+  std::span<const std::byte> get(const std::byte* from, std::size_t size);
   /// Of a GPU, its free memory; of the host nothing.
   std::optional<Bytes> free_memory() const;
 
@@ -62,8 +64,9 @@ class Workbench {
   std::vector<Seconds> times();
 
  private:
-  std::optional<gpu::Device> gpu_;
+  std::optional<gpu::DeviceContext> gpu_;
   std::unique_ptr<compute::Backend> backend_;
+  std::vector<std::byte> copied_;
   Clock clock_ = nullptr;
   Seconds started_{};
   std::vector<Seconds> times_;       ///< where the host computes

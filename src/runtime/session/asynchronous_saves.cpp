@@ -44,7 +44,7 @@ std::unique_ptr<checkpoint::BackgroundSave> make(const RunContext& place, const 
   const auto memory = memory_of(*work.trainer);
   const auto like = memory == checkpoint::StateMemory::stays ? checkpoint::LocalState{} : work.trainer->state();
   try {
-    return std::make_unique<checkpoint::BackgroundSave>(*work.active, like, memory, place.config.comm.deadline, place.threads);
+    return std::make_unique<checkpoint::BackgroundSave>(*work.active, like, memory, place.config.comm.deadline);
   } catch (const comm::AgreedError& error) {
     if (error.kind() != ErrorKind::unavailable) throw;
     reason = error.what();

@@ -13,12 +13,18 @@ bool failed(const journal::IncarnationHistory& incarnation) {
   return !incarnation.running && incarnation.exit_code.value_or(ExitCode::lost_peer) == ExitCode::lost_peer;
 }
 
-}  // namespace
-
-Seconds best_checkpoint_interval(Seconds save, Seconds mtbf) {
+Seconds daly_interval(Seconds save, Seconds mtbf) {
   if (save >= 2 * mtbf) return mtbf;
   const double ratio = save.value / (2 * mtbf.value);
   return Seconds{std::sqrt(2 * save.value * mtbf.value) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - save.value};
+}
+
+}  // namespace
+
+SaveCost cost_of(const journal::CheckpointRecord& save) { return {Seconds{save.pause()}, Seconds{save.seconds - save.pause()}}; }
+
+Seconds best_checkpoint_interval(const SaveCost& save, Seconds mtbf) {
+  return std::max(daly_interval(save.pause, mtbf), (1 / writing_share) * save.beside);
 }
 
 NodeFailures::NodeFailures(Seconds node_mtbf, const std::vector<journal::IncarnationHistory>& before) : node_time_{node_mtbf} {

@@ -5,14 +5,14 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/compute/device_rates.hpp"
+#include "flotilla/compute/gpu_rates.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
 
 namespace flotilla::session {
 namespace {
 
-using compute::DeviceKind;
+using cluster::DeviceKind;
 
 /// Why this rank computes on none of the GPUs that it sees; empty: it can.
 std::string why_not(const gpu::Presence& here) {
@@ -39,21 +39,22 @@ bool has_tf32(const comm::World& world, const gpu::DeviceFacts& device) {
 
 }  // namespace
 
-compute::Device choose_device(const comm::World& world, std::optional<DeviceKind> kind, const compute::Device& how, Seconds deadline) {
+compute::ComputeDevice choose_device(const comm::World& world, std::optional<DeviceKind> kind, const compute::ComputeDevice& how,
+                                     Seconds deadline) {
   const bool takes_part = comm::agree_on(
       world, "looking for GPUs", [&] { return may_use_gpus(world, kind); }, deadline);
   const auto choice = probe::choose_gpu(world, takes_part, deadline);
   if (!choice.ordinal || (choice.sharer > 0 && kind != DeviceKind::gpu)) return {};
   if (choice.sharer > 0) log::warning(world.name(world.rank()), " shares a GPU with ", choice.sharers - 1, " others");
-  compute::Device device = how;
+  compute::ComputeDevice device = how;
   device.kind = DeviceKind::gpu;
   device.ordinal = *choice.ordinal;
   device.tf32 = how.tf32 && has_tf32(world, gpu::presence().devices.at(static_cast<std::size_t>(*choice.ordinal)));
   return device;
 }
 
-compute::Device how_to_compute(const RunConfig& config) {
-  compute::Device how;
+compute::ComputeDevice how_to_compute(const RunConfig& config) {
+  compute::ComputeDevice how;
   how.tf32 = config.device.tf32;
   how.attention = config.device.attention;
   how.deterministic = config.training.deterministic;

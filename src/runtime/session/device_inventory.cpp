@@ -5,8 +5,8 @@
 
 namespace flotilla::session {
 
-std::vector<journal::DeviceGroup> device_inventory(const cluster::Profile& profile, const std::vector<Rank>& ranks) {
-  std::vector<journal::DeviceGroup> groups;
+std::vector<journal::InventoryEntry> device_inventory(const cluster::Profile& profile, const std::vector<Rank>& ranks) {
+  std::vector<journal::InventoryEntry> groups;
   std::set<std::string> hosts;
   for (Rank rank : ranks) {
     const auto& device = profile.devices.at(rank.index());

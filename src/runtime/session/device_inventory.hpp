@@ -8,6 +8,6 @@
 namespace flotilla::session {
 
 /// The devices of these ranks by type and zone, in the order they are met, each host with the first of its groups.
-std::vector<journal::DeviceGroup> device_inventory(const cluster::Profile&, const std::vector<Rank>&);
+std::vector<journal::InventoryEntry> device_inventory(const cluster::Profile&, const std::vector<Rank>&);
 
 }  // namespace flotilla::session

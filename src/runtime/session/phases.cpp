@@ -123,8 +123,8 @@ std::int64_t equivalent_steps_left(const std::vector<Phase>& phases, const Phase
   return std::llround(tokens / (static_cast<double>(now.length) * now.global_batch));
 }
 
-std::vector<data::Phase> sampling(const std::vector<Phase>& phases) {
-  std::vector<data::Phase> result;
+std::vector<data::SamplingPhase> sampling(const std::vector<Phase>& phases) {
+  std::vector<data::SamplingPhase> result;
   for (const auto& phase : phases) result.push_back({phase.first_step, phase.length, phase.global_batch, phase.weights});
   return result;
 }

@@ -26,14 +26,22 @@ struct Before {
   Bytes save_copy;                  ///< likewise
 };
 
+/// The speaker's, on every rank: its run may have corrected it.
+cluster::Profile profile_of(const RunContext& place, const Before& before, Rank speaker) {
+  auto profile = shared_profile(place.world, speaker, before.profile, "the profile", place.config.comm.deadline);
+  profile.wanted_transport = before.profile.wanted_transport;  // the job's wish, in no file
+  return profile;
+}
+
 /// The active ranks' first rank holds its steps against the forecast.
-ChosenPlan chosen_next(const RunContext& place, const Before& before, const NextPlan& next, const Lowered& lowered) {
+ChosenPlan chosen_next(const RunContext& place, const Before& before, Rank speaker, const NextPlan& next, const Lowered& lowered) {
+  const auto profile = next.phase ? place.plan_of(*next.phase).profile : profile_of(place, before, speaker);
   return comm::agree_on(
       place.world, "forecasting the new plan",
       [&] {
         ChosenPlan chosen;
         chosen.plan = next.plan;
-        chosen.profile = next.phase ? place.plan_of(*next.phase).profile : before.profile;
+        chosen.profile = profile;
         chosen.origin = next.reason;
         if (place.world.rank() == lowered.active.front())
           chosen.forecast = simulate::ProgramForecaster{chosen.profile, place.runtime, place.runtime_constant}.forecast(chosen.plan, true);
@@ -47,7 +55,7 @@ MemoryNeed need_here(const RunContext& place, const Before& before, const Lowere
   const auto* type = cluster::find_type(before.profile, before.profile.devices.at(here.index()).type);
   const Bytes limit = memory_limit(place.config.device.memory, type == nullptr ? Bytes{} : type->memory);
   const Bytes arenas = before.arena + lowered.arena(here);
-  if (place.device.kind == compute::DeviceKind::cpu)
+  if (place.device.kind == cluster::DeviceKind::cpu)
     return {(program::migration_peak(before.arena, lowered.arena(here)) + before.save_copy + place.runtime_constant).count, limit.count};
   const MemoryNeed on_gpu{(arenas + (type == nullptr ? Bytes{} : type->context)).count, limit.count};
   const auto after = lowered.host_memory(here);
@@ -118,7 +126,7 @@ class PlanAhead::Thread {
         ready.too_large = readiness.why;
       } else {
         ready.migration = program::migrate(before.plan, plan, place.runtime.placement);
-        const auto chosen = chosen_next(place, before, ready.next, lowered);
+        const auto chosen = chosen_next(place, before, speaker, ready.next, lowered);
         ready.work = activate(place, chosen, std::move(lowered));
       }
     }

@@ -2,12 +2,14 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/cluster/transports.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/plan/bind.hpp"
 #include "flotilla/session/job_plan.hpp"
 #include "flotilla/simulate/forecaster.hpp"
+#include "profile_feedback.hpp"
 #include "shared_plan.hpp"
 
 namespace flotilla::session {
@@ -43,6 +45,16 @@ void decide(const ChoiceRequest& request, const std::optional<KeptPlan>& kept, i
   chosen.forecast = forecaster.forecast(chosen.plan, true);
 }
 
+/// What earlier starts of the run measured goes before what the probe did.
+void correct(const comm::World& world, const ChoiceRequest& request, ChosenPlan& chosen, Seconds deadline) {
+  const auto corrected = comm::agree_on(
+      world, "reading the corrected profile",
+      [&] { return world.rank() == decider && !request.corrected.empty() ? corrected_of(chosen.profile, request.corrected) : std::nullopt; }, deadline);
+  if (shared_text(world, decider, corrected ? "yes" : "", deadline).empty()) return;
+  if (corrected) log::info("the profile is used as this run corrected it: ", request.corrected.string());
+  chosen.profile = shared_profile(world, decider, corrected ? *corrected : cluster::Profile{}, "the corrected profile", deadline);
+}
+
 }  // namespace
 
 ChosenPlan choose_plan(const comm::World& world, const ChoiceRequest& request, Seconds deadline) {
@@ -54,6 +66,7 @@ ChosenPlan choose_plan(const comm::World& world, const ChoiceRequest& request, S
     chosen.profile = shared_profile(world, decider, kept ? kept->profile : cluster::Profile{}, "the checkpoint's profile", deadline);
   else
     chosen.profile = probe::measure_or_reuse(world, request.probe, request.profile, request.reuse).profile;
+  correct(world, request, chosen, deadline);
   if (request.transport) chosen.profile = cluster::wanting(std::move(chosen.profile), *request.transport);
   request.measured();
   comm::agree_on(

@@ -27,7 +27,8 @@ std::string names(const RunContext& place, const ActivePlan& work, std::span<con
   std::string all;
   for (const auto& s : slow)
     all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
-  return all.empty() ? "all devices and links are back to normal speed" : all;
+  if (all.empty()) return work.corrected ? "by what this run measured of its devices and links" : "all devices and links are back to normal speed";
+  return all;
 }
 
 }  // namespace

@@ -104,9 +104,9 @@ void require_enough(const data::Sampler& training, const RunConfig& config) {
 
 /// The sections of a source in the order of the record, which has the same ones.
 data::Source arranged(const data::Source& source, const SourceRecord& now, const SourceRecord& record) {
-  std::multimap<std::string, data::Section> present;
+  std::multimap<std::string, data::CorpusSection> present;
   for (std::size_t i = 0; i < now.files.size(); ++i) present.emplace(now.files[i], source.corpus.sections()[i]);
-  std::vector<data::Section> sections;
+  std::vector<data::CorpusSection> sections;
   for (const auto& file : record.files) {
     const auto found = present.find(file);
     FLOTILLA_REQUIRE(found != present.end(), ErrorKind::bad_input, "the training data have changed since the job began to start");

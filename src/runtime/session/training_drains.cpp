@@ -38,7 +38,7 @@ void TrainingLoop::note_local(std::int64_t step, const checkpoint::SaveReport& r
   if (pause) record.pause_seconds = pause->value;
   record.local = report.directory.string();
   record.hosts = hosts_of(in_.active);
-  if (failures_) choose_interval(Seconds{record.pause()});
+  if (failures_) choose_interval(cost_of(record));
   metrics_->write(record);
   print(printable_lines(journal::checkpoint_line(record, in_.config.training.steps)) + "\n");
 }

@@ -7,6 +7,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/hash.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/print.hpp"
@@ -16,6 +17,7 @@
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/communicator.hpp"
+#include "profile_feedback.hpp"
 #include "step_outcome.hpp"
 
 #ifndef FLOTILLA_VERSION
@@ -40,6 +42,7 @@ TrainingLoop::TrainingLoop(LoopInput input)
       guard_{surroundings(), in_.active.rank() == Rank{0}, in_.config.run.grace, in_.ends},
       search_{in_.plan_again} {
   in_.trainer.give_up_when([this](std::int64_t step) { return in_.allocation.watch()->given_up() == step; });
+  in_.trainer.before_updates([this] { complete_copy(); });
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.active.rank() == Rank{0}) {
@@ -48,8 +51,9 @@ TrainingLoop::TrainingLoop(LoopInput input)
     time_left_ = {in_.ends, in_.config.run.stop_slack, {}, in_.longest_save ? *in_.longest_save : longest_save_so_far()};
     begin_interval();
   }
-  speed_.emplace(monitor::SpeedWatch::Work{in_.active, in_.trainer, in_.profile, in_.active_ranks, in_.config.comm.deadline}, in_.forecast,
-                 metrics_ ? &*metrics_ : nullptr);
+  const monitor::ActiveRun run{in_.active, in_.trainer, in_.profile, in_.active_ranks, in_.config.comm.deadline};
+  speed_.emplace(run, in_.forecast, metrics_ ? &*metrics_ : nullptr);
+  feedback_.emplace(run, in_.forecast);
 }
 
 StepGuard::Surroundings TrainingLoop::surroundings() {
@@ -59,7 +63,7 @@ StepGuard::Surroundings TrainingLoop::surroundings() {
           [&allocation](std::int64_t step) { allocation.watch()->give_up(step); }};
 }
 
-void TrainingLoop::note_devices(std::vector<journal::DeviceGroup> devices, const std::string& origin) {
+void TrainingLoop::note_devices(std::vector<journal::InventoryEntry> devices, const std::string& origin) {
   if (!speaks()) return;
   journal::DevicesRecord record;
   record.step = done_;
@@ -129,6 +133,7 @@ SegmentResult TrainingLoop::run_steps() {
     const Seconds took = now() - begin;
     report(result, took);
     check_forecast(took);
+    check_profile(took);
     check_speed(took);
     evaluate_if_due();
     if (result.save) result.save = attend();
@@ -289,6 +294,10 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   record.loss = result.loss;
   if (const auto all = static_cast<std::int64_t>(plan.global_batch) * plan.length; result.counted_tokens != all)
     record.counted_tokens = result.counted_tokens;
+  record.digest = hex(result.digest);
+  for (std::size_t s = 0; s < result.sources.size(); ++s)
+    if (const auto& sum = result.sources[s]; sum.tokens > 0)
+      record.sources.push_back({in_.data.training.sources()[s].name, sum.mean(), sum.tokens});
   record.tokens_per_second = static_cast<double>(plan.global_batch) * plan.length / took.value;
   record.step_seconds = took.value;
   record.share_of_peak = in_.peak_flops > 0 ? flops_per_step_ / (took.value * in_.peak_flops) : 0;
@@ -316,11 +325,37 @@ void TrainingLoop::check_speed(Seconds took) {
   if (window == monitor::SpeedWatch::Window::tells) search_again();
 }
 
+void TrainingLoop::check_profile(Seconds took) {
+  const auto proof = feedback_->add(took);
+  if (!proof || proof->wrong.empty()) return;
+  try {
+    correct_profile(*proof);
+  } catch (const Error& error) {  // of this rank alone, and no step depends on it
+    log::warning("correcting the profile: ", error.what(), "; it stays as it was");
+  }
+}
+
+void TrainingLoop::correct_profile(const monitor::Proof& proof) {
+  auto feedback = feedback_of(proof, in_.profile, in_.forecast.iteration, in_.forecast_by, in_.config.run.directory, done_);
+  for (const auto& line : journal::wrong_figures_in_words(feedback.record)) log::warning(line);
+  if (feedback.nearer) {
+    write_corrected(in_.corrected_profile, feedback);
+    feedback.record.file = in_.corrected_profile.filename().string();
+  }
+  log::info(journal::correction_in_words(feedback.record));
+  metrics_->write(feedback.record);
+  if (!feedback.nearer) return;
+  search_.end();  // it reads the profile
+  search_.answer();
+  in_.adopt_profile(std::move(feedback.profile));
+  search_again();
+}
+
 void TrainingLoop::search_again() {
   if (!switch_.wanted()) search_.begin(speed_->slow_now(), last_step() - done_);
 }
 
-void TrainingLoop::tell(const monitor::Comparison& c) {
+void TrainingLoop::tell(const monitor::ForecastComparison& c) {
   print(key_values({{"forecast", in_words(c)}}));
   journal::ForecastRecord record;
   record.step = done_;

@@ -15,11 +15,12 @@
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/prometheus.hpp"
 #include "flotilla/journal/tensorboard.hpp"
+#include "flotilla/monitor/feedback.hpp"
 #include "flotilla/monitor/forecast_check.hpp"
 #include "flotilla/monitor/speed_watch.hpp"
 #include "flotilla/session/incarnation.hpp"
+#include "flotilla/session/incarnation_totals.hpp"
 #include "flotilla/session/run_config.hpp"
-#include "flotilla/session/run_totals.hpp"
 #include "flotilla/session/segment_result.hpp"
 #include "flotilla/session/training_data.hpp"
 #include "flotilla/train/trainer.hpp"
@@ -52,7 +53,7 @@ struct LoopInput {
   std::optional<Seconds> ends;                             ///< of the job's time, on the clock of flotilla::now()
   std::optional<PlanChange> change;                        ///< the run goes on after this
   std::optional<Seconds> longest_save;                     ///< that this run has measured; empty: its metrics say
-  RunTotals* totals = nullptr;                             ///< what the loop does is added to it, where it writes the metrics
+  IncarnationTotals* totals = nullptr;                     ///< what the loop does is added to it, where it writes the metrics
   std::vector<Rank> active_ranks;                          ///< of the job, by rank of the active ranks
   cluster::Profile profile;                                ///< of the job's devices
   std::unique_ptr<checkpoint::BackgroundSave> background;  ///< empty: saves are synchronous
@@ -62,6 +63,11 @@ struct LoopInput {
   std::function<std::optional<NextPlan>()> next_plan;
   /// Asked when a device or a link has been slow for a while, or is so no longer; empty: nobody plans again.
   Replanner plan_again;
+  std::filesystem::path corrected_profile;  ///< where a profile goes that this run's iterations have corrected
+  /// Of an iteration of the plan, by another profile; on the active ranks' first rank.
+  std::function<Seconds(const cluster::Profile&)> forecast_by;
+  /// The next plan is made with this profile; on the active ranks' first rank.
+  std::function<void(cluster::Profile)> adopt_profile;
   PlanAhead* ahead = nullptr;
   /// Begins to make a plan ready, on every rank of the active ranks; the first one gives the plan.
   std::function<void(const std::optional<NextPlan>&)> make_ready;
@@ -76,7 +82,7 @@ class TrainingLoop {
   /// Of the active ranks' first rank.
   Seconds longest_save() const { return time_left_.save; }
   /// For the record: what the active ranks works on and where its plan comes from. Once, before run().
-  void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
+  void note_devices(std::vector<journal::InventoryEntry>, const std::string& origin);
   /// After that: saves for a restart under another plan.
   SegmentResult hand_over(const plan::Plan&, const std::string& why);
 
@@ -108,9 +114,12 @@ class TrainingLoop {
   void report(const train::StepResult&, Seconds took);
   void check_forecast(Seconds took);
   void check_speed(Seconds took);
+  /// What the first iterations prove of the profile: says it, writes it, and plans again where that is wanted.
+  void check_profile(Seconds took);
+  void correct_profile(const monitor::Proof&);
   /// Plans again beside the steps, with what is slow now.
   void search_again();
-  void tell(const monitor::Comparison&);
+  void tell(const monitor::ForecastComparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
   /// Of each source, and their mean by weight. Collective.
@@ -120,6 +129,8 @@ class TrainingLoop {
   /// Trains on where the run directory is full or away, and tries again later. An asynchronous save first waits for the one before it.
   void save();
   bool save_under_way() const { return in_.background && in_.background->under_way(); }
+  /// Before parameters change: the copy of an asynchronous save is whole.
+  void complete_copy();
   /// What the first rank found over or due before this step; whether a save is due. Collective.
   bool attend();
   /// Waits for the asynchronous save under way, if one is; false where it failed, and is tried again later. Collective.
@@ -151,7 +162,7 @@ class TrainingLoop {
   void note_saved(journal::CheckpointRecord);
   /// Where it follows from failures: the time to the next checkpoint, and what a user is told of it. On the active ranks' rank 0.
   void begin_interval();
-  void choose_interval(Seconds save);
+  void choose_interval(const SaveCost&);
   void warn_of(const comm::AgreedError&) const;
   /// With what is left of the save under way.
   TimeLeft time_left() const;
@@ -173,7 +184,8 @@ class TrainingLoop {
   SaveRetry retry_;
   struct {
     std::int64_t step = 0;
-    Seconds begun, pause;
+    Seconds begun;
+    Seconds pause;  ///< training stood still for it so far
     bool local = false;
   } writing_;  ///< the asynchronous save under way
   struct {
@@ -198,6 +210,7 @@ class TrainingLoop {
   TimeLeft time_left_;            ///< the active ranks' rank 0 decides by it
   StepGuard guard_;
   std::optional<monitor::SpeedWatch> speed_;
+  std::optional<monitor::Feedback> feedback_;
   PlanSearch search_;  ///< rank 0 of the active ranks
 };
 

@@ -34,10 +34,10 @@ void TrainingLoop::begin_interval() {
   if (saves.empty())
     schedule_.every_time = first_interval;
   else
-    choose_interval(Seconds{saves.back().pause()});
+    choose_interval(cost_of(saves.back()));
 }
 
-void TrainingLoop::choose_interval(Seconds save) {
+void TrainingLoop::choose_interval(const SaveCost& save) {
   std::set<std::string> hosts;
   for (int r = 0; r < in_.active.size(); ++r) hosts.insert(in_.active.host(Rank{r}));
   const auto mtbf = failures_->job_mtbf(static_cast<int>(hosts.size()), now() - began_);
@@ -46,7 +46,7 @@ void TrainingLoop::choose_interval(Seconds save) {
   // Said once, and when it has become another: saves vary.
   if (std::max(told_interval_, interval) < 2 * std::min(told_interval_, interval)) return;
   told_interval_ = interval;
-  print(text("checkpoints every ", interval, ": a save costs ", save, ", a failure is expected every ", mtbf, " (", failures_->seen(),
+  print(text("checkpoints every ", interval, ": a save costs ", save.pause, ", a failure is expected every ", mtbf, " (", failures_->seen(),
              " so far)\n"));
 }
 
@@ -70,6 +70,13 @@ bool TrainingLoop::attend() {
   const bool was_local = writing_.local;
   if (found.saved && !settle_save() && was_local) return true;  // now into the run directory
   return found.due;
+}
+
+void TrainingLoop::complete_copy() {
+  if (!save_under_way()) return;
+  const Seconds since = now();
+  in_.background->complete_copy();
+  writing_.pause = writing_.pause + (now() - since);
 }
 
 bool TrainingLoop::settle_save() {
@@ -210,7 +217,7 @@ void TrainingLoop::note_saved(journal::CheckpointRecord record) {
   if (failed_before) log::info("the run directory has room again: saved at step ", record.step);
   in_.totals->saved_step = record.step;
   time_left_.save = std::max(time_left_.save, Seconds{record.seconds});
-  if (failures_ && !in_.local) choose_interval(Seconds{record.pause()});
+  if (failures_ && !in_.local) choose_interval(cost_of(record));
   metrics_->write(record);
   note_data();
   if (tensorboard_) tensorboard_->write(record);

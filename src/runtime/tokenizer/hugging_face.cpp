@@ -18,13 +18,13 @@ class HuggingFaceEncoder : public Encoder {
   }
 
  private:
-  void encode_raw(Piece part) {
+  void encode_raw(TextPiece part) {
     if (parts_.normalizer.empty()) return encode_normalized(part);
     const auto text = parts_.normalizer.run(std::string{part.text});
     encode_normalized({text, part.at_start});
   }
 
-  void encode_normalized(Piece whole) {
+  void encode_normalized(TextPiece whole) {
     parts_.normalized.split(whole.text, [&](std::string_view part, std::optional<std::int32_t> token) {
       if (token) return tokens_->push_back(*token);
       parts_.pre_tokenizer.run({part, whole.at_start && part.data() == whole.text.data()}, take_word_);
@@ -34,7 +34,7 @@ class HuggingFaceEncoder : public Encoder {
   const HuggingFaceTokenizer::Parts& parts_;
   Bpe::Workspace work_;
   std::vector<std::int32_t>* tokens_ = nullptr;
-  const TakePiece take_word_ = [this](Piece word) { parts_.model.encode(word.text, work_, *tokens_); };
+  const TakePiece take_word_ = [this](TextPiece word) { parts_.model.encode(word.text, work_, *tokens_); };
 };
 
 }  // namespace

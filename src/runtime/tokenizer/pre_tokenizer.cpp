@@ -79,10 +79,10 @@ void PreTokenizer::add_metaspace(const files::Json& step) {
     steps_.emplace_back(Split{unicode::Regex::literal(replacement), SplitBehavior::merged_with_next});
 }
 
-void PreTokenizer::run_from(std::size_t step, Piece piece, const TakePiece& take) const {
+void PreTokenizer::run_from(std::size_t step, TextPiece piece, const TakePiece& take) const {
   if (step == steps_.size()) return take(piece);
   const bool last = step + 1 == steps_.size();
-  const TakePiece further = last ? TakePiece{} : [this, step, &take](Piece part) { run_from(step + 1, part, take); };
+  const TakePiece further = last ? TakePiece{} : [this, step, &take](TextPiece part) { run_from(step + 1, part, take); };
   const TakePiece& next = last ? take : further;
   std::visit(Overloaded{[&](const Split& how) { split(how, piece, next); },
                         [&](const PrependSpace&) {
@@ -94,7 +94,7 @@ void PreTokenizer::run_from(std::size_t step, Piece piece, const TakePiece& take
              steps_[step]);
 }
 
-void PreTokenizer::split(const Split& how, Piece piece, const TakePiece& take) {
+void PreTokenizer::split(const Split& how, TextPiece piece, const TakePiece& take) {
   unicode::Matches matches{how.pattern, piece.text};
   Joiner joiner{how.behavior, piece, take};
   std::size_t at = 0;
@@ -107,7 +107,7 @@ void PreTokenizer::split(const Split& how, Piece piece, const TakePiece& take) {
   joiner.finish();
 }
 
-void PreTokenizer::mark_spaces(const Metaspace& how, Piece piece, const TakePiece& take) {
+void PreTokenizer::mark_spaces(const Metaspace& how, TextPiece piece, const TakePiece& take) {
   auto text = with_every(piece.text, ' ', how.replacement);
   const bool wanted = how.scheme == "always" || (how.scheme == "first" && piece.at_start);
   if (wanted && !text.starts_with(how.replacement)) text = how.replacement + text;

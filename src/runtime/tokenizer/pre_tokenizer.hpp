@@ -12,11 +12,11 @@
 namespace flotilla::tokenizer {
 
 /// A part of a text on its way to the model.
-struct Piece {
+struct TextPiece {
   std::string_view text;
   bool at_start = false;  ///< of the document
 };
-using TakePiece = std::function<void(Piece)>;
+using TakePiece = std::function<void(TextPiece)>;
 
 /// What becomes of the parts that a pattern matches, and of those between.
 enum class SplitBehavior { isolated, removed, merged_with_previous, merged_with_next, contiguous };
@@ -30,7 +30,7 @@ class PreTokenizer {
 
   Alphabet alphabet() const { return alphabet_; }
   /// Calls `take` with every word, in order.
-  void run(Piece text, const TakePiece& take) const { run_from(0, text, take); }
+  void run(TextPiece text, const TakePiece& take) const { run_from(0, text, take); }
 
  private:
   struct Split {
@@ -49,9 +49,9 @@ class PreTokenizer {
   void add_split(const files::Json&);
   void add_byte_level(const files::Json&);
   void add_metaspace(const files::Json&);
-  void run_from(std::size_t step, Piece, const TakePiece&) const;
-  static void split(const Split&, Piece, const TakePiece&);
-  static void mark_spaces(const Metaspace&, Piece, const TakePiece&);
+  void run_from(std::size_t step, TextPiece, const TakePiece&) const;
+  static void split(const Split&, TextPiece, const TakePiece&);
+  static void mark_spaces(const Metaspace&, TextPiece, const TakePiece&);
 
   std::vector<Step> steps_;
   Alphabet alphabet_ = Alphabet::characters;

@@ -26,8 +26,8 @@ Arena::Arena(Bytes size) : size_{size} {
   for (std::int64_t offset = 0; offset < size.count; offset += page) base_[offset] = std::byte{0};
 }
 
-Arena::Arena(const gpu::Device& device, Bytes size)
-    : on_gpu_{device.make_arena(Bytes{std::max<std::int64_t>(size.count, 1)})}, base_{on_gpu_.data().address}, size_{size} {}
+Arena::Arena(const gpu::DeviceContext& device, Bytes size)
+    : on_gpu_{device.make_buffer(Bytes{std::max<std::int64_t>(size.count, 1)})}, base_{on_gpu_.data().address}, size_{size} {}
 
 Arena::~Arena() {
   if (on_gpu_.size().count == 0) munmap(base_, mapped(size_));

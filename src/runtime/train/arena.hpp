@@ -13,7 +13,7 @@ class Arena {
  public:
   /// Throws Error{unavailable} when the system does not have that much.
   explicit Arena(Bytes size);
-  Arena(const gpu::Device&, Bytes size);
+  Arena(const gpu::DeviceContext&, Bytes size);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();
@@ -22,7 +22,7 @@ class Arena {
   Bytes size() const { return size_; }
 
  private:
-  gpu::Arena on_gpu_;
+  gpu::DeviceBuffer on_gpu_;
   std::byte* base_ = nullptr;
   Bytes size_;
 };

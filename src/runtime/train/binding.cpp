@@ -47,7 +47,7 @@ std::byte* Binding::operand(const BoundInstruction& bound, int index, int microb
   return bound.on_device ? buffer(index, microbatch) : on_host(index, microbatch);
 }
 
-comm::Operation* Binding::keep(std::unique_ptr<comm::Operation> operation) {
+comm::PersistentOperation* Binding::keep(std::unique_ptr<comm::PersistentOperation> operation) {
   operations_.push_back(std::move(operation));
   return operations_.back().get();
 }
@@ -81,7 +81,7 @@ void Binding::bind_layer(compute::Task& task, const program::LayerOperation& ope
   task.token_embedding_part = part(operation.token_embedding_part);
 }
 
-std::vector<comm::Operation*>& Binding::instances_of(const program::Instruction& instruction) {
+std::vector<comm::PersistentOperation*>& Binding::instances_of(const program::Instruction& instruction) {
   return of_instruction_[static_cast<std::size_t>(&instruction - class_.instructions.data())];
 }
 
@@ -118,11 +118,11 @@ void Binding::bind_collective(BoundInstruction& bound, const program::Collective
   bound.operation = instances.front();
 }
 
-comm::Group& Binding::group_of(const program::Collective& collective) const {
+comm::ProcessGroup& Binding::group_of(const program::Collective& collective) const {
   return *connections_.groups()[static_cast<std::size_t>(binding_.groups[static_cast<std::size_t>(collective.group)])];
 }
 
-comm::Group& Binding::group_of(const BoundInstruction& bound, const program::Collective& collective) const {
+comm::ProcessGroup& Binding::group_of(const BoundInstruction& bound, const program::Collective& collective) const {
   return bound.on_device ? connections_.device_memory_group(program_, *bound.instruction) : group_of(collective);
 }
 
@@ -146,7 +146,7 @@ void Binding::bind_gather(BoundInstruction& bound, const program::Collective& co
   bound.operation = slot;
 }
 
-comm::Operation* Binding::make_collective(const BoundInstruction& bound, const program::Collective& collective) {
+comm::PersistentOperation* Binding::make_collective(const BoundInstruction& bound, const program::Collective& collective) {
   const auto& instruction = *bound.instruction;
   auto& group = group_of(bound, collective);
   const auto* staging = instruction.access(Role::staging);
@@ -154,26 +154,26 @@ comm::Operation* Binding::make_collective(const BoundInstruction& bound, const p
   const Bytes staging_size = staging == nullptr ? Bytes{} : class_.buffers[static_cast<std::size_t>(staging->buffer)].size;
   const auto place = [&](Role role) { return operand(bound, instruction.access(role)->buffer); };
   const auto size_of = [&](Role role) { return class_.buffers[static_cast<std::size_t>(instruction.access(role)->buffer)].size; };
-  const auto activations = comm::element_type(program_.plan.precision);
+  const auto activations = element_type(program_.plan.precision);
   switch (collective.kind) {
     case CollectiveKind::all_reduce: {
       const bool in_pass = instruction.per_microbatch;  // else of gradients
-      return keep(group.make_all_reduce(place(Role::reduced), in_pass ? activations : comm::ElementType::fp32,
+      return keep(group.make_all_reduce(place(Role::reduced), in_pass ? activations : ElementType::fp32,
                                         in_pass ? size_of(Role::reduced) : collective.size.fixed, staging_data, staging_size));
     }
     case CollectiveKind::reduce_scatter:
       return keep(group.make_reduce_scatter(place(Role::reduced), activations, collective.token, class_.shape.tokens() * collective.token,
                                             staging_data, staging_size));
     case CollectiveKind::reduce_scatter_shards:
-      return keep(group.make_reduce_scatter_shards(place(Role::reduced), comm::ElementType::fp32, collective.size.fixed, staging_data,
-                                                   staging_size));
+      return keep(
+          group.make_reduce_scatter_shards(place(Role::reduced), ElementType::fp32, collective.size.fixed, staging_data, staging_size));
     case CollectiveKind::all_gather_shards:
       return keep(group.make_all_gather_shards(place(Role::reduced), element_size(program_.plan.precision), collective.size.fixed));
     case CollectiveKind::all_gather:
       return keep(group.make_all_gather(place(Role::stats), place(Role::gathered_stats), size_of(Role::stats)));
     case CollectiveKind::reduce_scalars: break;
   }
-  return keep(group.make_all_reduce(place(Role::totals), comm::ElementType::fp64, collective.size.fixed, staging_data, staging_size));
+  return keep(group.make_all_reduce(place(Role::totals), ElementType::fp64, collective.size.fixed, staging_data, staging_size));
 }
 
 }  // namespace flotilla::train

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "arena.hpp"
-#include "flotilla/comm/group.hpp"
-#include "flotilla/comm/operation.hpp"
+#include "flotilla/comm/persistent_operation.hpp"
+#include "flotilla/comm/process_group.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/host_memory.hpp"
@@ -21,7 +21,7 @@ struct BoundInstruction {
   int sequences = 0;
   std::vector<int> waits;                ///< positions in the list
   compute::Task task;                    ///< operands for every op; operation, layer, parts for computations
-  comm::Operation* operation = nullptr;  ///< messages and collectives, by MPI
+  comm::PersistentOperation* operation = nullptr;  ///< messages and collectives, by MPI
   bool launched = false;                 ///< goes from GPU to GPU by NCCL instead
   bool on_device = false;                ///< MPI takes its operands from the GPU's memory
   Bytes size;                            ///< of the message or collective
@@ -47,7 +47,7 @@ class Binding {
   /// Where the host finds it, and MPI, but for operations on device memory.
   std::byte* on_host(int index, int microbatch = 0) const;
   /// Over MPI, between hosts.
-  comm::Group& group_of(const program::Collective&) const;
+  comm::ProcessGroup& group_of(const program::Collective&) const;
   /// Of a token in what is gathered.
   Bytes token_bytes(const program::Instruction&, const program::Collective&) const;
 
@@ -59,10 +59,10 @@ class Binding {
   void bind_gather(BoundInstruction&, const program::Collective&, const program::Access&);
   /// Where MPI finds a buffer of the instruction.
   std::byte* operand(const BoundInstruction&, int buffer, int microbatch = 0) const;
-  comm::Group& group_of(const BoundInstruction&, const program::Collective&) const;
-  comm::Operation* make_collective(const BoundInstruction&, const program::Collective&);
-  std::vector<comm::Operation*>& instances_of(const program::Instruction&);
-  comm::Operation* keep(std::unique_ptr<comm::Operation>);
+  comm::ProcessGroup& group_of(const BoundInstruction&, const program::Collective&) const;
+  comm::PersistentOperation* make_collective(const BoundInstruction&, const program::Collective&);
+  std::vector<comm::PersistentOperation*>& instances_of(const program::Instruction&);
+  comm::PersistentOperation* keep(std::unique_ptr<comm::PersistentOperation>);
 
   const program::Program& program_;
   const program::RankBinding& binding_;
@@ -73,8 +73,8 @@ class Binding {
   const comm::World& world_;
   const Connections& connections_;
   const int channel_base_;
-  std::vector<std::vector<comm::Operation*>> of_instruction_;  ///< by instruction and instance: made once, started many times
-  std::vector<std::unique_ptr<comm::Operation>> operations_;
+  std::vector<std::vector<comm::PersistentOperation*>> of_instruction_;  ///< by instruction and instance: made once, started many times
+  std::vector<std::unique_ptr<comm::PersistentOperation>> operations_;
   std::vector<BoundInstruction> instructions_;
 };
 

@@ -28,14 +28,14 @@ std::string why_without(Transport transport) {
 }
 
 /// For a GPU on which a group forms.
-comm::OrderedSum ordered_sum_on(const gpu::Device* gpu) {
+comm::OrderedSum ordered_sum_on(const gpu::DeviceContext* gpu) {
   return gpu == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu, compute::kernel_image(gpu->facts()));
 }
 
 }  // namespace
 
 Connections::Connections(const comm::World& active, const program::Program& training, const program::Program* evaluation,
-                         const gpu::Device* gpu, const Options& options)
+                         const gpu::DeviceContext* gpu, const Options& options)
     : active_{active}, deadline_{options.deadline}, transport_{options.transport}, transports_{options.transports} {
   auto groups = training.groups;
   for (const auto transport : cluster::device_transports) find_devices(transport, gpu);
@@ -70,7 +70,7 @@ Transport Connections::chosen_for(std::pair<int, int> ends) const {
 }
 
 /// One line where GPUs lack what the transport takes. Who asks for MPI on device memory by name gets nothing else.
-void Connections::find_devices(Transport transport, const gpu::Device* gpu) {
+void Connections::find_devices(Transport transport, const gpu::DeviceContext* gpu) {
   auto& has = has_[static_cast<std::size_t>(transport)];
   has.assign(static_cast<std::size_t>(active_.size()), false);
   if (!wants(transport)) return;
@@ -122,7 +122,8 @@ std::vector<bool> Connections::wanted(const program::Program& training, const st
   return wanted;
 }
 
-void Connections::connect_devices(const program::Program& training, const std::vector<program::Group>& groups, const gpu::Device* gpu) {
+void Connections::connect_devices(const program::Program& training, const std::vector<program::Group>& groups,
+                                  const gpu::DeviceContext* gpu) {
   device_groups_.resize(groups.size());
   device_memory_groups_.resize(groups.size());
   const auto by = [&](Transport transport) { return std::ranges::count(has_[static_cast<std::size_t>(transport)], true) > 1; };
@@ -172,7 +173,7 @@ bool Connections::on_device_memory(const program::Program& program, const progra
   return group >= 0 && device_memory_groups_[static_cast<std::size_t>(group)] != nullptr;
 }
 
-comm::Group& Connections::device_memory_group(const program::Program& program, const program::Instruction& instruction) const {
+comm::ProcessGroup& Connections::device_memory_group(const program::Program& program, const program::Instruction& instruction) const {
   return *device_memory_groups_.at(static_cast<std::size_t>(group_of(program, active_.rank(), instruction)));
 }
 
@@ -181,7 +182,7 @@ comm::DeviceGroup& Connections::device_group(const program::Program& program, co
 }
 
 void Connections::give_up() noexcept {
-  std::vector<nccl::Communicator> all;
+  std::vector<nccl::NcclCommunicator> all;
   for (const auto& group : device_groups_)
     if (group) all.push_back(group->communicator());
   if (!nccl::abort_all(all, to_give_up)) log::error("NCCL does not give up its communicators: the GPU hangs; see nvidia-smi and dmesg");

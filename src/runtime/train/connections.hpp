@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "flotilla/comm/device_group.hpp"
-#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/process_group.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/gpu/device.hpp"
 #include "flotilla/program/launch_order.hpp"
@@ -24,8 +24,8 @@ class Connections {
   /// the options: transport, transports, deadline. Throws AgreedError when a group fails its proof between hosts, and where the one
   /// transport is MPI on device memory, of which a GPU's library takes none. A group that fails its proof between devices goes through the
   /// hosts' memory, which its first member says.
-  Connections(const comm::World& active, const program::Program& training, const program::Program* evaluation, const gpu::Device* gpu,
-              const Options&);
+  Connections(const comm::World& active, const program::Program& training, const program::Program* evaluation,
+              const gpu::DeviceContext* gpu, const Options&);
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   /// All members leave what NCCL connects, or give it up where that fails.
@@ -40,7 +40,7 @@ class Connections {
   /// Whether MPI takes this rank's operands of the instruction from its GPU's memory ...
   bool on_device_memory(const program::Program&, const program::Instruction&) const;
   /// ... and its group, for a collective.
-  comm::Group& device_memory_group(const program::Program&, const program::Instruction&) const;
+  comm::ProcessGroup& device_memory_group(const program::Program&, const program::Instruction&) const;
   /// "; NCCL 2.28.9, 3 groups of GPUs; MPI on device memory, 1 group of GPUs": of this rank; empty: none.
   std::string description() const;
   /// After an error: ends what GPUs exchange, all groups as one. An exchange that waits for a lost rank would otherwise never end.
@@ -53,11 +53,11 @@ class Connections {
   /// Of a group of the training program.
   cluster::Transport chosen_for(std::size_t group) const;
   cluster::Transport chosen_for(std::pair<int, int> ends) const;
-  void find_devices(cluster::Transport, const gpu::Device*);
+  void find_devices(cluster::Transport, const gpu::DeviceContext*);
   bool reaches(cluster::Transport, const std::vector<Rank>&) const;
   void add_pairs(const program::Program&, std::vector<program::Group>& groups);
   std::vector<bool> wanted(const program::Program& training, const std::vector<program::Group>& groups, cluster::Transport) const;
-  void connect_devices(const program::Program& training, const std::vector<program::Group>& groups, const gpu::Device*);
+  void connect_devices(const program::Program& training, const std::vector<program::Group>& groups, const gpu::DeviceContext*);
 
   const comm::World& active_;
   const Seconds deadline_;

@@ -58,16 +58,16 @@ DeviceLaunches::Enqueue DeviceLaunches::collective(const BoundInstruction& issue
                                                    comm::DeviceGroup& group) const {
   const auto data = operand(issued, Role::reduced), staging = operand(issued, Role::staging);
   const Bytes size = issued.size, token = collective.token;
-  const auto activations = comm::element_type(binding_.program().plan.precision);
+  const auto activations = element_type(binding_.program().plan.precision);
   switch (collective.kind) {
     case CollectiveKind::all_reduce: {
-      const auto type = issued.instruction->per_microbatch ? activations : comm::ElementType::fp32;  // else of gradients
+      const auto type = issued.instruction->per_microbatch ? activations : ElementType::fp32;  // else of gradients
       return [=, &group](const gpu::Stream& stream) { group.all_reduce(data, type, size, staging, stream); };
     }
     case CollectiveKind::reduce_scatter:
       return [=, &group](const gpu::Stream& stream) { group.reduce_scatter(data, activations, token, size, staging, stream); };
     case CollectiveKind::reduce_scatter_shards:
-      return [=, &group](const gpu::Stream& stream) { group.reduce_scatter_shards(data, comm::ElementType::fp32, size, staging, stream); };
+      return [=, &group](const gpu::Stream& stream) { group.reduce_scatter_shards(data, ElementType::fp32, size, staging, stream); };
     case CollectiveKind::all_gather_shards:
       return [=, &group, element = element_size(binding_.program().plan.precision)](const gpu::Stream& stream) {
         group.all_gather_shards(data, element, size, stream);

@@ -14,7 +14,7 @@ constexpr Seconds patience{10};  // at the end
 
 }  // namespace
 
-DeviceQueues::DeviceQueues(const gpu::Device& device, gpu::Stream& compute, Binding& binding, const HostBuffers& host,
+DeviceQueues::DeviceQueues(const gpu::DeviceContext& device, gpu::Stream& compute, Binding& binding, const HostBuffers& host,
                            DeviceLaunches launches, bool timed)
     : compute_{compute},
       binding_{binding},
@@ -38,7 +38,7 @@ DeviceQueues::DeviceQueues(const gpu::Device& device, gpu::Stream& compute, Bind
   }
 }
 
-void DeviceQueues::make_stream_of(int issued, const gpu::Device& device) {
+void DeviceQueues::make_stream_of(int issued, const gpu::DeviceContext& device) {
   const auto place = place_of_stream(issued);
   if (streams_[place].valid()) return;
   streams_[place] = device.make_stream(true);

@@ -22,7 +22,7 @@ namespace flotilla::train {
 class DeviceQueues {
  public:
   /// `compute` is the backend's stream. `timed`: events tell when computations ran. What is handed over outlives this.
-  DeviceQueues(const gpu::Device&, gpu::Stream& compute, Binding&, const HostBuffers&, DeviceLaunches, bool timed);
+  DeviceQueues(const gpu::DeviceContext&, gpu::Stream& compute, Binding&, const HostBuffers&, DeviceLaunches, bool timed);
   DeviceQueues(const DeviceQueues&) = delete;
   DeviceQueues& operator=(const DeviceQueues&) = delete;
   /// Waits a while for what is under way: it uses the host's buffers.
@@ -84,7 +84,7 @@ class DeviceQueues {
   /// Among the streams; computations: one beyond them.
   std::size_t place_of_stream(int issued) const;
   gpu::Stream& stream_of(int issued) { return streams_[place_of_stream(issued)]; }
-  void make_stream_of(int issued, const gpu::Device&);
+  void make_stream_of(int issued, const gpu::DeviceContext&);
   void wait_for_others(gpu::Stream&, int issued);
   const BoundInstruction& bound(int issued) const { return binding_.issued_instructions()[static_cast<std::size_t>(issued)]; }
 

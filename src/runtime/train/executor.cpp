@@ -125,6 +125,7 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
                    issued.task.step = context.step;
                    issued.task.loss_scale = loss_factor_ * static_cast<float>(context.loss_scale);
                    issued.task.cached = context.cached;
+                   issued.task.sources = sources_of(issued.task, context);
                    backend_.run(issued.task);
                    if (context.after_layer) context.after_layer(issued.task);
                  },
@@ -140,6 +141,14 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
                  [&](const auto&) { FLOTILLA_ASSERT(false, issued.instruction->name, " is not for the compute thread"); },
              },
              issued.instruction->work);
+}
+
+std::span<const int> Executor::sources_of(const compute::Task& task, const StepContext& context) {
+  if (task.operation != model::Operation::head_loss || !context.source_of) return {};
+  sources_.resize(static_cast<std::size_t>(task.sequences));
+  for (int s = 0; s < task.sequences; ++s)
+    sources_[static_cast<std::size_t>(s)] = context.source_of(static_cast<int>(task.first_sequence) + s);
+  return sources_;
 }
 
 /// Where the device waits for a lost peer, the communication thread is first to say so.
@@ -218,15 +227,27 @@ void Executor::add_squared_norm(const compute::Task& task, const program::Square
                                 task.operand<double>(Role::scalars) + scalar::squared_norm);
 }
 
+/// The losses of its sequences, by source and together, and what they are.
+void Executor::fill_data_totals(const StepContext& context, const double* scalars, double* totals) const {
+  totals[scalar::loss] = scalars[scalar::loss];
+  totals[scalar::counted] = scalars[scalar::counted];
+  for (int s = 0; s < binding_.program().sources; ++s) {
+    totals[scalar::loss] += totals[scalar::source_loss(s)] = scalars[scalar::source_loss(s)];
+    totals[scalar::counted] += totals[scalar::source_counted(s)] = scalars[scalar::source_counted(s)];
+  }
+  if (context.digest == nullptr) return;
+  totals[scalar::digest] = static_cast<double>(*context.digest & 0xffffffffu);  // sums of halves are exact
+  totals[scalar::digest + 1] = static_cast<double>(*context.digest >> 32);
+}
+
 // Every rank of a tensor-parallel group has the whole loss of its sequences; the first speaks for all.
 void Executor::fill_totals(const StepContext& context) {
   const auto* scalars = reinterpret_cast<const double*>(scalars_);
   auto* totals = reinterpret_cast<double*>(totals_);
-  std::fill_n(totals, scalar::count, 0.0);
-  if (binding_.rank_binding().tensor_index == 0) {
-    totals[scalar::loss] = scalars[scalar::loss];
-    totals[scalar::counted] = scalars[scalar::counted];
-  }
+  std::fill_n(totals, scalar::number(binding_.program().sources), 0.0);
+  fill_data_totals(context, scalars, totals);
+  const double loss = totals[scalar::loss];
+  if (binding_.rank_binding().tensor_index != 0) std::fill_n(totals, scalar::number(binding_.program().sources), 0.0);
   totals[scalar::squared_norm] = scalars[scalar::squared_norm];
   totals[scalar::stop] = context.step_requests.stop ? 1 : 0;
   totals[scalar::save] = context.step_requests.save ? 1 : 0;
@@ -237,7 +258,7 @@ void Executor::fill_totals(const StepContext& context) {
     totals[scalar::loss] = totals[scalar::squared_norm] = 0;
     return;
   }
-  if (!std::isfinite(scalars[scalar::loss]) || !std::isfinite(scalars[scalar::squared_norm])) {
+  if (!std::isfinite(loss) || !std::isfinite(scalars[scalar::squared_norm])) {
     totals[scalar::not_finite] = 1;
     totals[scalar::not_finite_rank] = static_cast<double>(binding_.rank().value);
   }
@@ -254,6 +275,7 @@ void Executor::optimize(const compute::Task& task, const program::OptimizerUpdat
   const double whole = gradient_factor(), norm = std::sqrt(totals()[scalar::squared_norm]) * whole;
   const bool bad = totals()[scalar::given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
   if (bad) return keep_shard(task, update);  // the last good parameters stay
+  if (context.before_update) context.before_update();
   auto adamw = context.adamw;
   const float clipping = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
   adamw.gradient_factor = clipping * static_cast<float>(whole);

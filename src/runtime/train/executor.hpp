@@ -26,7 +26,13 @@ struct StepContext {
   std::function<void(int index, std::span<std::int32_t> starts)> read_documents;
   /// Asked before each computation; true: the rest of the step is gone through without computing. Empty: never.
   std::function<bool()> give_up;
+  /// Called before an update of parameters. Empty: nobody prepares.
+  std::function<void()> before_update;
   std::int64_t cached = 0;  ///< compute::Task's
+  /// Of the data, of sequence `index`: its losses are summed with that one's. Empty: all together.
+  std::function<int(int index)> source_of;
+  /// Of the sequences whose losses this rank has summed by now, modulo 2^64; null: nobody asks.
+  const std::uint64_t* digest = nullptr;
   /// Called when an operation of a layer is done, or enqueued. Empty: nobody looks.
   std::function<void(const compute::Task&)> after_layer;
 };
@@ -69,7 +75,9 @@ class Executor {
   void keep_shard(const compute::Task&, const program::OptimizerUpdate&);
   void optimize_shard(const compute::Task&, const program::OptimizerUpdate&, const compute::AdamW&);
   const program::Part& part(int index) const { return binding_.rank_class().parts[static_cast<std::size_t>(index)]; }
+  std::span<const int> sources_of(const compute::Task&, const StepContext&);
   void fill_totals(const StepContext&);
+  void fill_data_totals(const StepContext&, const double* scalars, double* totals) const;
   void collect_timeline();
 
   Binding& binding_;
@@ -86,6 +94,7 @@ class Executor {
   std::vector<std::vector<std::uint8_t>> owned_;                           ///< by part, by slot: counts in this rank's squared norm
   std::vector<program::ShardPiece> pieces_;                                ///< where optimizers are sharded
   std::vector<std::vector<std::vector<program::ShardRange>>> row_ranges_;  ///< by part and share
+  std::vector<int> sources_;                                               ///< of a microbatch's sequences
   program::Part piece_part_;                                               ///< a piece as a part of one slot
   std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "execution.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/program/host_memory.hpp"
+#include "program_execution.hpp"
 #include "state_mirror.hpp"
 
 namespace flotilla::train {
@@ -27,8 +27,8 @@ class Inference::State {
     int channel_base = 0;
     for (const auto& program : programs_) {
       auto& backend = backends_.emplace_back(compute::make_backend(setup_of(program, rank_, options, cache)));
-      auto& execution = executions_.emplace_back(std::make_unique<Execution>(program, active, pinned_, gpu_, *arena_, connections_, *backend,
-                                                                             comm_, channel_base, options));
+      auto& execution = executions_.emplace_back(std::make_unique<ProgramExecution>(program, active, pinned_, gpu_, *arena_, connections_,
+                                                                                    *backend, comm_, channel_base, options));
       set_scratch(*backend, execution->binding());
       channel_base += channels_per_chunk * program.plan.chunks;
     }
@@ -54,6 +54,7 @@ class Inference::State {
     StepContext context;
     context.cached = pass.cached;
     context.read_sequence = pass.read;
+    context.read_documents = pass.read_documents;
     context.after_layer = [&](const compute::Task& task) { show(number, task, pass); };
     try {
       executions_.at(number)->executor().run(context);
@@ -139,13 +140,13 @@ class Inference::State {
   const Rank rank_;
   const Seconds deadline_;
   const std::vector<program::Program> programs_;
-  const std::optional<gpu::Device> gpu_;
+  const std::optional<gpu::DeviceContext> gpu_;
   std::unique_ptr<Arena> arena_;
   const std::optional<gpu::PinnedBuffer> pinned_;  ///< where the rank computes on a GPU, as the mirror
   Connections connections_;
   std::vector<std::unique_ptr<compute::Backend>> backends_;  ///< by program
   CommThread comm_;
-  std::vector<std::unique_ptr<Execution>> executions_;  ///< by program
+  std::vector<std::unique_ptr<ProgramExecution>> executions_;  ///< by program
   std::optional<StateMirror> mirror_;                   ///< until the parameters are adopted
   std::vector<checkpoint::LocalTensor> held_;
   std::vector<compute::TokenScore> scores_;

@@ -13,7 +13,8 @@ constexpr Bytes piece_size = program::mirror_piece;
 
 }  // namespace
 
-StateMirror::StateMirror(const gpu::Device& device, gpu::Stream& stream, Seconds limit) : stream_{stream}, limit_{limit}, pieces_(program::mirror_pieces) {
+StateMirror::StateMirror(const gpu::DeviceContext& device, gpu::Stream& stream, Seconds limit)
+    : stream_{stream}, limit_{limit}, pieces_(program::mirror_pieces) {
   for (auto& piece : pieces_) {
     piece.memory = device.make_pinned(piece_size);
     piece.done = device.make_event();

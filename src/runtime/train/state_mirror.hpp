@@ -13,7 +13,7 @@ namespace flotilla::train {
 class StateMirror {
  public:
   /// `stream` orders the copies with the computations.
-  StateMirror(const gpu::Device&, gpu::Stream& stream, Seconds limit);
+  StateMirror(const gpu::DeviceContext&, gpu::Stream& stream, Seconds limit);
 
   enum class Direction { both, to_host };
   /// Where the copy of `size` bytes at `device` is; the same place for the same address. Anything is in it before the first download.

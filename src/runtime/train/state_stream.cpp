@@ -10,14 +10,14 @@
 namespace flotilla::train {
 namespace {
 
-using checkpoint::Kind;
 using checkpoint::LocalTensor;
+using checkpoint::StateKind;
 using program::Carried;
 
 constexpr std::int64_t half = 2;  // bytes
 
 /// The kinds in fp32 that a run carries, one after the other; none of weights.
-std::span<const Kind> kinds_of(Carried carried) {
+std::span<const StateKind> kinds_of(Carried carried) {
   const std::span all{checkpoint::kinds};
   switch (carried) {
     case Carried::state: return all;
@@ -35,7 +35,7 @@ struct Plane {
   }
   std::int64_t width() const { return weights ? half : 4; }
   bool weights;
-  Kind kind = Kind::parameters;
+  StateKind kind = StateKind::parameters;
 };
 std::size_t planes(Carried carried) { return carried == Carried::weights ? 1 : kinds_of(carried).size(); }
 

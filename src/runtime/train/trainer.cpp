@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "execution.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/program/host_memory.hpp"
 #include "flotilla/program/optimizer_shards.hpp"
 #include "initialize.hpp"
+#include "program_execution.hpp"
 #include "state_mirror.hpp"
 
 namespace flotilla::train {
@@ -26,6 +26,7 @@ class Trainer::State {
         evaluation_{std::move(evaluation)},
         training_data_{std::move(training_data)},
         validation_data_{std::move(validation_data)},
+        digests_(static_cast<std::size_t>(training_.plan.global_batch)),
         gpu_{comm::agree_on(
             active, "opening the devices", [&] { return open_gpu(options.device); }, options.deadline)},
         arena_{comm::agree_on(
@@ -49,7 +50,13 @@ class Trainer::State {
     if (gpu_) mirror_.emplace(*gpu_, *backend_->stream(), options.deadline);
     context_.read_sequence = [this](int index, std::span<std::int32_t> tokens) {
       training_data_.read(training_data_.locate(step_, index), tokens);
+      digests_[static_cast<std::size_t>(index)] = data::digest_of(index, tokens);
     };
+    context_.after_layer = [this](const compute::Task& task) {
+      if (task.operation == model::Operation::head_loss) count_in(task.first_sequence, task.sequences);
+    };
+    context_.digest = &digest_;
+    if (training_.sources > 0) context_.source_of = [this](int index) { return training_data_.locate(step_, index).source; };
     evaluation_context_.read_sequence = [this](int index, std::span<std::int32_t> tokens) {
       validation_data_->read(validation_data_->locate_evaluation(index, evaluated_source_, training_.plan.length), tokens);
     };
@@ -112,6 +119,7 @@ class Trainer::State {
                       1.0f,
                       optimizer_steps_ + 1};
     gradients_are_here_ = false;
+    digest_ = 0;
     run(execution_, context_);
     return result(execution_.executor(), rate);
   }
@@ -120,6 +128,8 @@ class Trainer::State {
     give_up_ = std::move(transfer_sources);
     context_.give_up = [this] { return give_up_(step_); };
   }
+
+  void before_updates(std::function<void()> prepare) { context_.before_update = std::move(prepare); }
 
   LossSum evaluate(int source) {
     evaluated_source_ = source;
@@ -178,7 +188,7 @@ class Trainer::State {
   }
 
   /// Where a pass fails, what GPUs still exchange is given up before anything waits for it.
-  void run(Execution& execution, const StepContext& context) {
+  void run(ProgramExecution& execution, const StepContext& context) {
     try {
       execution.executor().run(context);
     } catch (...) {
@@ -300,12 +310,20 @@ class Trainer::State {
     }
   }
 
+  /// Sequences whose losses this rank has summed.
+  void count_in(std::int64_t first, int sequences) {
+    for (int s = 0; s < sequences; ++s) digest_ += digests_[static_cast<std::size_t>(first + s)];
+  }
+
   StepResult result(const Executor& executor, double rate) {
     const double* totals = executor.totals();
     StepResult result;
     result.given_up = totals[scalar::given_up] > 0;
     result.counted_tokens = static_cast<std::int64_t>(totals[scalar::counted]);
     result.loss = LossSum{totals[scalar::loss], result.counted_tokens}.mean();
+    for (int s = 0; s < training_.sources; ++s)
+      result.sources.push_back({totals[scalar::source_loss(s)], static_cast<std::int64_t>(totals[scalar::source_counted(s)])});
+    result.digest = static_cast<std::uint64_t>(totals[scalar::digest]) + (static_cast<std::uint64_t>(totals[scalar::digest + 1]) << 32);
     result.loss_scale = context_.loss_scale;
     result.gradient_norm = std::sqrt(totals[scalar::squared_norm]) * executor.gradient_factor();
     result.learning_rate = rate;
@@ -335,15 +353,16 @@ class Trainer::State {
   const std::optional<program::Program> evaluation_;
   const data::Sampler training_data_;
   const std::optional<data::Sampler> validation_data_;
-  const std::optional<gpu::Device> gpu_;
+  std::vector<std::uint64_t> digests_;  ///< by sequence of the step, of those that this rank has read
+  const std::optional<gpu::DeviceContext> gpu_;
   std::unique_ptr<Arena> arena_;
   const std::optional<gpu::PinnedBuffer> pinned_;  ///< where the rank computes on a GPU, as the mirrors
   Connections connections_;
   std::unique_ptr<compute::Backend> backend_;
   CommThread comm_;
-  Execution execution_;
+  ProgramExecution execution_;
   const Binding& binding_;
-  std::optional<Execution> evaluation_execution_;
+  std::optional<ProgramExecution> evaluation_execution_;
   std::optional<StateMirror> mirror_, gradient_mirror_;  ///< where the rank computes on a GPU
   bool gradients_are_here_ = false;
   StepContext context_, evaluation_context_;
@@ -351,6 +370,7 @@ class Trainer::State {
   std::vector<checkpoint::LocalTensor> held_;
   std::int64_t step_ = 0, optimizer_steps_ = 0;
   int evaluated_source_ = 0;
+  std::uint64_t digest_ = 0;            ///< of those whose losses it has summed
   std::optional<LossScale> loss_scale_;
 };
 
@@ -369,6 +389,7 @@ std::int64_t Trainer::optimizer_steps() const { return state_->optimizer_steps()
 std::optional<LossScale> Trainer::loss_scale() const { return state_->loss_scale(); }
 StepResult Trainer::step(std::int64_t step, const StepRequests& step_requests) { return state_->step(step, step_requests); }
 void Trainer::give_up_when(std::function<bool(std::int64_t step)> transfer_sources) { state_->give_up_when(std::move(transfer_sources)); }
+void Trainer::before_updates(std::function<void()> prepare) { state_->before_updates(std::move(prepare)); }
 LossSum Trainer::evaluate(int source) { return state_->evaluate(source); }
 std::span<const float> Trainer::gradient(int tensor) const { return state_->gradient(tensor); }
 std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return state_->owned_gradients(); }

@@ -25,7 +25,7 @@ std::string without(std::string text, std::string_view ending) {
 
 }  // namespace
 
-std::vector<plan::Box> boxes_of_rows(const Source& s, std::int64_t columns, std::int64_t first, std::int64_t last) {
+std::vector<plan::Box> boxes_of_rows(const TensorSource& s, std::int64_t columns, std::int64_t first, std::int64_t last) {
   std::vector<plan::Box> boxes;
   for (std::int64_t block = 0; block < s.blocks; ++block) {
     const auto theirs = s.their_first + block * s.their_stride;
@@ -56,14 +56,14 @@ std::vector<float> read_a(checkpoint::StoredParameters& parameters, const Adapte
   return a;
 }
 
-std::vector<float> read_b(checkpoint::StoredParameters& parameters, const Adapter& adapter, const Source& source, std::int64_t first,
+std::vector<float> read_b(checkpoint::StoredParameters& parameters, const Adapter& adapter, const TensorSource& source, std::int64_t first,
                           std::int64_t last) {
   std::vector<float> b(static_cast<std::size_t>((last - first) * adapter.rank));
   parameters.read(adapter.b, boxes_of_rows(source, adapter.rank, first, last), b);
   return b;
 }
 
-void merge(checkpoint::StoredParameters& parameters, const Adapter& adapter, const Source& source, float scale, std::int64_t first,
+void merge(checkpoint::StoredParameters& parameters, const Adapter& adapter, const TensorSource& source, float scale, std::int64_t first,
            std::int64_t last, std::span<float> values) {
   const std::int64_t outputs = source.blocks * source.block_rows, rank = adapter.rank;
   const auto a = read_a(parameters, adapter);
@@ -90,9 +90,9 @@ void merge(checkpoint::StoredParameters& parameters, const Adapter& adapter, con
   }
 }
 
-std::string module_of(const Source& source) { return without(source.name, ".weight"); }
+std::string module_of(const TensorSource& source) { return without(source.name, ".weight"); }
 
-std::string target_of(const Source& source) {
+std::string target_of(const TensorSource& source) {
   const std::string module = module_of(source);
   for (std::size_t dot = module.find('.'); dot != std::string::npos; dot = module.find('.', dot + 1)) {
     const auto end = module.find('.', dot + 1);

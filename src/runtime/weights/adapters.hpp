@@ -13,7 +13,7 @@
 namespace flotilla::weights {
 
 /// Where rows [first, last) of theirs are in ours, packed from 0 on.
-std::vector<plan::Box> boxes_of_rows(const Source&, std::int64_t columns, std::int64_t first, std::int64_t last);
+std::vector<plan::Box> boxes_of_rows(const TensorSource&, std::int64_t columns, std::int64_t first, std::int64_t last);
 
 /// The adapter of one of their matrices: which of model::tensors() hold its halves, and which of A's parts is its own.
 struct Adapter {
@@ -26,16 +26,16 @@ std::optional<Adapter> adapter_of(const model::Config&, const std::vector<model:
 /// A (rank, inputs).
 std::vector<float> read_a(checkpoint::StoredParameters&, const Adapter&);
 /// Rows of B (their outputs, rank); a transposed source's as well.
-std::vector<float> read_b(checkpoint::StoredParameters&, const Adapter&, const Source&, std::int64_t first, std::int64_t last);
+std::vector<float> read_b(checkpoint::StoredParameters&, const Adapter&, const TensorSource&, std::int64_t first, std::int64_t last);
 
 /// values += scale B A: rows [first, last) of their matrix, or of its transpose.
-void merge(checkpoint::StoredParameters&, const Adapter&, const Source&, float scale, std::int64_t first, std::int64_t last,
+void merge(checkpoint::StoredParameters&, const Adapter&, const TensorSource&, float scale, std::int64_t first, std::int64_t last,
            std::span<float> values);
 
 /// The name of PEFT's module for one of their matrices, "model.layers.0.self_attn.q_proj", and what of it PEFT's target_modules says:
 /// what follows the block's number.
-std::string module_of(const Source&);
-std::string target_of(const Source&);
+std::string module_of(const TensorSource&);
+std::string target_of(const TensorSource&);
 /// The text of adapter_config.json. `base`: the model it belongs to; may be empty.
 std::string adapter_config(const model::Lora&, const std::vector<std::string>& targets, bool transposed, const std::string& base);
 

@@ -28,7 +28,7 @@ struct Shard {
   std::size_t first = 0, last = 0;
 };
 
-std::vector<Shard> shards_of(const std::vector<Target>& targets, const ExportOptions& options) {
+std::vector<Shard> shards_of(const std::vector<Target>& targets, const WeightExportOptions& options) {
   std::vector<Shard> shards{{}};
   Bytes size;
   for (std::size_t t = 0; t < targets.size(); ++t) {
@@ -52,7 +52,7 @@ std::string shard_name(std::size_t number, std::size_t count) {
 
 class Exporter {
  public:
-  Exporter(const fs::path& step, const ExportOptions& options)
+  Exporter(const fs::path& step, const WeightExportOptions& options)
       : options_{options},
         model_{step},
         targets_{targets_of(model_.config())},
@@ -132,7 +132,7 @@ class Exporter {
     files::write_text(folder / "README.md", model_card(model_.manifest(), model_.plan(), options_.precision));
   }
 
-  const ExportOptions options_;
+  const WeightExportOptions options_;
   StoredModel model_;
   const std::vector<Target> targets_;
   const fs::path carried_;
@@ -141,7 +141,7 @@ class Exporter {
 
 }  // namespace
 
-ExportReport export_hugging_face(const fs::path& step_directory, const fs::path& folder, const ExportOptions& options) {
+ExportReport export_hugging_face(const fs::path& step_directory, const fs::path& folder, const WeightExportOptions& options) {
   const Unfinished unfinished{folder};
   Exporter exporter{step_directory, options};
   files::make_folders(unfinished.path());

@@ -15,11 +15,11 @@ constexpr NameRow gpt2[] = {
     {"embedding.word", "transformer.wte.weight"},
     {"embedding.position", "transformer.wpe.weight"},
     {"block.*.norm1", "transformer.h.*.ln_1"},
-    {"block.*.attention.qkv", "transformer.h.*.attn.c_attn", Part::transposed},
-    {"block.*.attention.out", "transformer.h.*.attn.c_proj", Part::transposed},
+    {"block.*.attention.qkv", "transformer.h.*.attn.c_attn", TensorPart::transposed},
+    {"block.*.attention.out", "transformer.h.*.attn.c_proj", TensorPart::transposed},
     {"block.*.norm2", "transformer.h.*.ln_2"},
-    {"block.*.feed_forward.up", "transformer.h.*.mlp.c_fc", Part::transposed},
-    {"block.*.feed_forward.down", "transformer.h.*.mlp.c_proj", Part::transposed},
+    {"block.*.feed_forward.up", "transformer.h.*.mlp.c_fc", TensorPart::transposed},
+    {"block.*.feed_forward.down", "transformer.h.*.mlp.c_proj", TensorPart::transposed},
     {"head.norm", "transformer.ln_f"},
 };
 
@@ -28,9 +28,9 @@ constexpr NameRow opt[] = {
     {"embedding.position", "model.decoder.embed_positions.weight"},
     {"embedding.project_in", "model.decoder.project_in.weight"},
     {"block.*.norm1", "model.decoder.layers.*.self_attn_layer_norm"},
-    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.q_proj", Part::queries},
-    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.k_proj", Part::keys},
-    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.v_proj", Part::values},
+    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.q_proj", TensorPart::queries},
+    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.k_proj", TensorPart::keys},
+    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.v_proj", TensorPart::values},
     {"block.*.attention.out", "model.decoder.layers.*.self_attn.out_proj"},
     {"block.*.norm2", "model.decoder.layers.*.final_layer_norm"},
     {"block.*.feed_forward.up", "model.decoder.layers.*.fc1"},
@@ -43,9 +43,9 @@ constexpr NameRow gpt_neo[] = {
     {"embedding.word", "transformer.wte.weight"},
     {"embedding.position", "transformer.wpe.weight"},
     {"block.*.norm1", "transformer.h.*.ln_1"},
-    {"block.*.attention.qkv", "transformer.h.*.attn.attention.q_proj", Part::queries},
-    {"block.*.attention.qkv", "transformer.h.*.attn.attention.k_proj", Part::keys},
-    {"block.*.attention.qkv", "transformer.h.*.attn.attention.v_proj", Part::values},
+    {"block.*.attention.qkv", "transformer.h.*.attn.attention.q_proj", TensorPart::queries},
+    {"block.*.attention.qkv", "transformer.h.*.attn.attention.k_proj", TensorPart::keys},
+    {"block.*.attention.qkv", "transformer.h.*.attn.attention.v_proj", TensorPart::values},
     {"block.*.attention.out", "transformer.h.*.attn.attention.out_proj"},
     {"block.*.norm2", "transformer.h.*.ln_2"},
     {"block.*.feed_forward.up", "transformer.h.*.mlp.c_fc"},
@@ -56,15 +56,35 @@ constexpr NameRow gpt_neo[] = {
 constexpr NameRow llama[] = {
     {"embedding.word", "model.embed_tokens.weight"},
     {"block.*.norm1", "model.layers.*.input_layernorm"},
-    {"block.*.attention.qkv", "model.layers.*.self_attn.q_proj", Part::queries},
-    {"block.*.attention.qkv", "model.layers.*.self_attn.k_proj", Part::keys},
-    {"block.*.attention.qkv", "model.layers.*.self_attn.v_proj", Part::values},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.q_proj", TensorPart::queries},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.k_proj", TensorPart::keys},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.v_proj", TensorPart::values},
     {"block.*.attention.query_norm", "model.layers.*.self_attn.q_norm"},
     {"block.*.attention.key_norm", "model.layers.*.self_attn.k_norm"},
     {"block.*.attention.out", "model.layers.*.self_attn.o_proj"},
     {"block.*.norm2", "model.layers.*.post_attention_layernorm"},
-    {"block.*.feed_forward.up", "model.layers.*.mlp.gate_proj", Part::first_half},
-    {"block.*.feed_forward.up", "model.layers.*.mlp.up_proj", Part::second_half},
+    {"block.*.feed_forward.up", "model.layers.*.mlp.gate_proj", TensorPart::first_half},
+    {"block.*.feed_forward.up", "model.layers.*.mlp.up_proj", TensorPart::second_half},
+    {"block.*.feed_forward.down", "model.layers.*.mlp.down_proj"},
+    {"head.norm", "model.norm"},
+    {"head.word", "lm_head.weight"},
+};
+
+/// Llama's names, but that the norm behind attention has the one of Llama's before the feed-forward.
+constexpr NameRow gemma[] = {
+    {"embedding.word", "model.embed_tokens.weight"},
+    {"block.*.norm1", "model.layers.*.input_layernorm"},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.q_proj", TensorPart::queries},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.k_proj", TensorPart::keys},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.v_proj", TensorPart::values},
+    {"block.*.attention.query_norm", "model.layers.*.self_attn.q_norm"},
+    {"block.*.attention.key_norm", "model.layers.*.self_attn.k_norm"},
+    {"block.*.attention.output_norm", "model.layers.*.post_attention_layernorm"},
+    {"block.*.attention.out", "model.layers.*.self_attn.o_proj"},
+    {"block.*.norm2", "model.layers.*.pre_feedforward_layernorm"},
+    {"block.*.feed_forward.up", "model.layers.*.mlp.gate_proj", TensorPart::first_half},
+    {"block.*.feed_forward.up", "model.layers.*.mlp.up_proj", TensorPart::second_half},
+    {"block.*.feed_forward.output_norm", "model.layers.*.post_feedforward_layernorm"},
     {"block.*.feed_forward.down", "model.layers.*.mlp.down_proj"},
     {"head.norm", "model.norm"},
     {"head.word", "lm_head.weight"},
@@ -97,7 +117,7 @@ constexpr NameRow bloom[] = {
 constexpr Family families[] = {
     {"gpt2", "transformer.", gpt2},   {"opt", "model.", opt},     {"gpt_neo", "transformer.", gpt_neo}, {"llama", "model.", llama},
     {"mistral", "model.", llama},     {"qwen2", "model.", llama}, {"qwen3", "model.", llama},           {"gpt_neox", "gpt_neox.", gpt_neox},
-    {"bloom", "transformer.", bloom},
+    {"bloom", "transformer.", bloom}, {"gemma2", "model.", gemma}, {"gemma3_text", "model.", gemma},
 };
 
 }  // namespace
@@ -118,7 +138,7 @@ const Family& family_named(std::string_view name) {
   const Family* found = find_family(name);
   FLOTILLA_REQUIRE(found != nullptr, ErrorKind::unavailable, "the tensors of models of the family ", in_quotes(name),
                    " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3,",
-                   " gpt_neox or bloom");
+                   " gpt_neox, bloom, gemma2 or gemma3_text");
   return *found;
 }
 

@@ -6,20 +6,20 @@
 namespace flotilla::weights {
 
 /// How elements of one of theirs stand in one of ours.
-enum class Part {
+enum class TensorPart {
   whole,
-  transposed,   ///< a matrix (input, output), as GPT-2's Conv1D has it; a vector is whole
-  queries,      ///< of our qkv
+  transposed,  ///< a matrix (input, output), as GPT-2's Conv1D has it; a vector is whole
+  queries,     ///< of our qkv
   keys,
   values,
-  first_half,   ///< of our rows: the gate of SwiGLU
+  first_half,  ///< of our rows: the gate of SwiGLU and GeGLU
   second_half,
 };
 
 /// Tensors of ours whose names begin with `ours`, and theirs, which end alike (".weight", ".bias"). '*' stands for a block's number.
 struct NameRow {
   std::string_view ours, theirs;
-  Part part = Part::whole;
+  TensorPart part = TensorPart::whole;
 };
 
 struct Family {

@@ -65,7 +65,7 @@ Header header_of(const store::MappedFile& file) {
 }
 
 /// The file as tensors under our names.
-safetensors::File tensors_in(store::MappedFile file, const Header& h, const std::vector<model::Tensor>& tensors) {
+safetensors::SafetensorsFile tensors_in(store::MappedFile file, const Header& h, const std::vector<model::Tensor>& tensors) {
   const auto element = element_size(h.model.precision).count;
   std::vector<safetensors::Entry> entries;
   std::int64_t at = llmc::header_bytes;
@@ -77,11 +77,11 @@ safetensors::File tensors_in(store::MappedFile file, const Header& h, const std:
   }
   FLOTILLA_REQUIRE(std::ssize(file.bytes()) == at, ErrorKind::bad_input, file.path().string(), ": holds ", std::ssize(file.bytes()),
                    " bytes; the model of its header has ", at);
-  return safetensors::File::of(std::move(file), std::move(entries));
+  return safetensors::SafetensorsFile::of(std::move(file), std::move(entries));
 }
 
 /// All of one of theirs, from our layout.
-std::vector<float> read_as(const Source& source, const safetensors::File& file, const safetensors::Entry& entry) {
+std::vector<float> read_as(const TensorSource& source, const safetensors::SafetensorsFile& file, const safetensors::Entry& entry) {
   std::vector<float> ours(static_cast<std::size_t>(entry.elements()));
   file.read(entry, 0, 1, ours);
   if (!source.transposed) return ours;

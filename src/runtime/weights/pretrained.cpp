@@ -17,7 +17,7 @@ using safetensors::Found;
 
 /// A part of one of our tensors, and where it is.
 struct Piece {
-  Source source;
+  TensorSource source;
   Found found;
 };
 
@@ -33,7 +33,7 @@ Found find(const safetensors::Folder& folder, const std::string& name, std::stri
   return name.starts_with(prefix) ? folder.find(name.substr(prefix.size())) : Found{};
 }
 
-void check(const safetensors::Folder& folder, const Source& source, const Found& found, const model::Config& config) {
+void check(const safetensors::Folder& folder, const TensorSource& source, const Found& found, const model::Config& config) {
   FLOTILLA_REQUIRE(found, ErrorKind::bad_input, folder.path().string(), ": tensor ", in_quotes(source.name),
                    " is missing; expected the weights of the ", config.family, " model that its config.json describes");
   const auto where = text(found.file->path().string(), ": tensor ", in_quotes(found.entry->name));

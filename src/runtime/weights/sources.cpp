@@ -31,31 +31,31 @@ std::optional<std::string> their_name(const NameRow& row, const Pattern& ours) {
 }
 
 /// Rows of the queries, keys or values in our qkv: group after group where it is grouped, else all of one kind together.
-void place_in_qkv(const model::Config& c, Part part, Source& source) {
+void place_in_qkv(const model::Config& c, TensorPart part, TensorSource& source) {
   const std::int64_t head = c.head_size(), groups = c.groups(), queries = c.queries_per_group();
-  const std::int64_t each = part == Part::queries ? queries * head : head;
-  const std::int64_t before = part == Part::queries ? 0 : part == Part::keys ? queries : queries + 1;  // heads of the group
+  const std::int64_t each = part == TensorPart::queries ? queries * head : head;
+  const std::int64_t before = part == TensorPart::queries ? 0 : part == TensorPart::keys ? queries : queries + 1;  // heads of the group
   source.blocks = groups;
   source.block_rows = source.their_stride = each;
   source.our_first = before * head * (c.grouped_qkv() ? 1 : groups);
   source.our_stride = c.grouped_qkv() ? (queries + 2) * head : head;
 }
 
-Source source_of(const model::Config& c, const model::Tensor& ours, Part part, std::string name) {
-  Source source;
+TensorSource source_of(const model::Config& c, const model::Tensor& ours, TensorPart part, std::string name) {
+  TensorSource source;
   source.name = std::move(name);
-  source.transposed = part == Part::transposed && ours.shape.size() == 2;
+  source.transposed = part == TensorPart::transposed && ours.shape.size() == 2;
   source.block_rows = source.their_stride = source.our_stride = rows_of(ours);
   switch (part) {
-    case Part::whole:
-    case Part::transposed: break;
-    case Part::queries:
-    case Part::keys:
-    case Part::values: place_in_qkv(c, part, source); break;
-    case Part::first_half:
-    case Part::second_half:
+    case TensorPart::whole:
+    case TensorPart::transposed: break;
+    case TensorPart::queries:
+    case TensorPart::keys:
+    case TensorPart::values: place_in_qkv(c, part, source); break;
+    case TensorPart::first_half:
+    case TensorPart::second_half:
       source.block_rows = source.their_stride = source.our_stride = rows_of(ours) / 2;
-      source.our_first = part == Part::first_half ? 0 : source.block_rows;
+      source.our_first = part == TensorPart::first_half ? 0 : source.block_rows;
       break;
   }
   source.shape = ours.shape;
@@ -69,9 +69,9 @@ Source source_of(const model::Config& c, const model::Tensor& ours, Part part, s
 std::int64_t rows_of(const model::Tensor& tensor) { return tensor.shape.front(); }
 std::int64_t columns_of(const model::Tensor& tensor) { return tensor.elements() / rows_of(tensor); }
 
-std::vector<std::vector<Source>> sources(const model::Config& config) {
+std::vector<std::vector<TensorSource>> sources(const model::Config& config) {
   const Family& family = family_named(config.family);
-  std::vector<std::vector<Source>> all;
+  std::vector<std::vector<TensorSource>> all;
   for (const auto& tensor : model::tensors(config)) {
     const auto pattern = pattern_of(tensor.name);
     auto& found = all.emplace_back();

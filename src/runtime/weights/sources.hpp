@@ -10,7 +10,7 @@ namespace flotilla::weights {
 /// One of Hugging Face's tensors as a part of one of ours. Both are rows of equally many columns (a vector's have one), where a transposed one
 /// counts as turned back. Rows correspond in blocks: row their_first + b * their_stride + i of theirs is row our_first + b * our_stride + i
 /// of ours, for every block b < blocks and i < block_rows.
-struct Source {
+struct TensorSource {
   std::string name;
   std::vector<std::int64_t> shape;  ///< as in their files
   bool transposed = false;
@@ -21,7 +21,7 @@ struct Source {
 
 /// For each of model::tensors(config), in their order, the sources that together are all of it. Pure. Throws Error{unavailable} for a
 /// family whose names are not known.
-std::vector<std::vector<Source>> sources(const model::Config&);
+std::vector<std::vector<TensorSource>> sources(const model::Config&);
 
 /// Rows and columns of a matrix or a vector of ours.
 std::int64_t rows_of(const model::Tensor&);

@@ -14,11 +14,13 @@ namespace fs = std::filesystem;
 plan::Plan plan_of(const checkpoint::Manifest& manifest, const fs::path& step) {
   const auto source = (step / "manifest.json").string() + ": /plan";
   FLOTILLA_REQUIRE(!manifest.plan.empty(), ErrorKind::bad_input, source, ": this checkpoint does not say its model");
-  return files::plan_from_json(manifest.plan, source);
+  auto plan = files::plan_from_json(manifest.plan, source);
+  model::require_executable(plan.model, source);
+  return plan;
 }
 
 /// Where rows of theirs, a transposed tensor, are in ours: they are our columns.
-std::vector<plan::Box> boxes_of_columns(const Source& s, std::int64_t columns, std::int64_t first, std::int64_t last) {
+std::vector<plan::Box> boxes_of_columns(const TensorSource& s, std::int64_t columns, std::int64_t first, std::int64_t last) {
   std::vector<plan::Box> boxes;
   for (auto column = first; column < last; ++column)
     boxes.push_back({.outer = s.block_rows,

@@ -18,7 +18,7 @@ namespace flotilla::weights {
 /// One of their tensors: which of ours it is a part of, and the how manyeth of its sources.
 struct Target {
   int tensor = 0, number = 0;
-  Source source;
+  TensorSource source;
 };
 
 /// All of Hugging Face's, in the order of model::tensors(); adapters' tensors are none of theirs.

@@ -12,7 +12,7 @@ inline constexpr Seconds limit{60};
 
 /// The first GPU with the kernels of this build.
 struct Target {
-  gpu::Device device = gpu::Device::open(0);
+  gpu::DeviceContext device = gpu::DeviceContext::open(0);
   gpu::Stream stream = device.make_stream();
   gpu::Module module{device, compute::kernel_image(device.facts())};
   std::map<std::string, gpu::Kernel> kernels;

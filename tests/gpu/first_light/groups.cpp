@@ -25,14 +25,14 @@ constexpr Seconds to_give_up{10};
 struct Collective {
   const char* name;
   double bus_factor;
-  std::function<void(nccl::Communicator&, gpu::DevicePointer, gpu::DevicePointer, std::int64_t, const gpu::Stream&)> enqueue;
+  std::function<void(nccl::NcclCommunicator&, gpu::DevicePointer, gpu::DevicePointer, std::int64_t, const gpu::Stream&)> enqueue;
   std::function<float(int devices, int index)> first_value;  ///< of the result, where member i gives i + 1 everywhere
 };
 
-void to_the_next(nccl::Communicator& c, gpu::DevicePointer from, gpu::DevicePointer to, std::int64_t count, const gpu::Stream& stream) {
+void to_the_next(nccl::NcclCommunicator& c, gpu::DevicePointer from, gpu::DevicePointer to, std::int64_t count, const gpu::Stream& stream) {
   const Bytes size{count * 4};
-  const nccl::Transfer both[] = {{nccl::Transfer::Direction::send, (c.index() + 1) % c.size(), from, size},
-                                 {nccl::Transfer::Direction::receive, (c.index() + c.size() - 1) % c.size(), to, size}};
+  const nccl::ExchangeMessage both[] = {{nccl::ExchangeMessage::Direction::send, (c.index() + 1) % c.size(), from, size},
+                                        {nccl::ExchangeMessage::Direction::receive, (c.index() + c.size() - 1) % c.size(), to, size}};
   c.exchange(both, stream);
 }
 
@@ -41,10 +41,10 @@ std::vector<Collective> collectives(int devices) {
   const auto sum = [](int members, int) { return static_cast<float>(members * (members + 1)) / 2; };
   return {
       {"all_reduce", 2 * (n - 1) / n,
-       [](auto& c, auto, auto to, auto count, auto& stream) { c.all_reduce(to, nccl::ElementType::fp32, count, stream); }, sum},
+       [](auto& c, auto, auto to, auto count, auto& stream) { c.all_reduce(to, ElementType::fp32, count, stream); }, sum},
       {"reduce_scatter", (n - 1) / n,
        [](auto& c, auto from, auto to, auto count, auto& stream) {
-         c.reduce_scatter(from, to, nccl::ElementType::fp32, count / c.size(), stream);
+         c.reduce_scatter(from, to, ElementType::fp32, count / c.size(), stream);
        },
        sum},
       {"all_gather", (n - 1) / n,
@@ -58,14 +58,14 @@ std::vector<Collective> collectives(int devices) {
 class Member {
  public:
   Member(const nccl::UniqueId& id, int devices, int index)
-      : devices_{devices}, index_{index}, communicator_{nccl::Communicator::join(device_, id, devices, index, "all GPUs", limit)} {
+      : devices_{devices}, index_{index}, communicator_{nccl::NcclCommunicator::join(device_, id, devices, index, "all GPUs", limit)} {
     communicator_.await_ready();
   }
 
   /// False after a wrong answer.
   bool measure(const Collective& collective, Bytes size) {
     const std::int64_t count = size.count / 4;
-    const auto memory = device_.make_arena(size * 2);
+    const auto memory = device_.make_buffer(size * 2);
     const auto from = memory.data(), to = from + size.count;
     const std::vector<float> mine(static_cast<std::size_t>(count), static_cast<float>(index_ + 1));
     stream_.copy_to_device(from, std::as_bytes(std::span{mine}));
@@ -87,8 +87,8 @@ class Member {
   /// The last member does not take part in a sum; the others must get away.
   bool gives_up(Bytes size) {
     if (index_ + 1 == devices_) return ::sleep(left_behind), true;
-    const auto memory = device_.make_arena(size);
-    communicator_.all_reduce(memory.data(), nccl::ElementType::fp32, size.count / 4, stream_);
+    const auto memory = device_.make_buffer(size);
+    communicator_.all_reduce(memory.data(), ElementType::fp32, size.count / 4, stream_);
     ::sleep(1);
     const auto start = std::chrono::steady_clock::now();
     const bool left = nccl::abort_all({&communicator_, 1}, to_give_up);
@@ -113,11 +113,11 @@ class Member {
   }
 
   const int devices_, index_;
-  gpu::Device device_ = gpu::Device::open(index_);
+  gpu::DeviceContext device_ = gpu::DeviceContext::open(index_);
   gpu::Stream stream_ = device_.make_stream();
   gpu::Event start_ = device_.make_event(true), end_ = device_.make_event(true);
   bool timed_ = false;  ///< start_ was recorded before
-  nccl::Communicator communicator_;
+  nccl::NcclCommunicator communicator_;
 };
 
 int live(const nccl::UniqueId& id, int devices, int index, bool tiny) {

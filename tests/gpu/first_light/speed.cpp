@@ -11,14 +11,14 @@
 #include "cuda/library_attention.hpp"
 #include "cuda/products.hpp"
 #include "device.hpp"
-#include "flotilla/compute/device_rates.hpp"
+#include "flotilla/compute/gpu_rates.hpp"
 #include "signatures.hpp"
 
 namespace flotilla::first_light {
 namespace {
 
 using namespace compute::cuda;
-using compute::DeviceRates;
+using compute::GpuRates;
 
 /// A model's step on one device: GPT-2 124M, or what a stand-in has time for.
 struct Sizes {
@@ -55,7 +55,7 @@ class Arrays {
   /// All bytes zero.
   template <class T>
   T* raw(std::int64_t n) {
-    arenas_.push_back(target().device.make_arena(Bytes{n * static_cast<std::int64_t>(sizeof(T))}));
+    arenas_.push_back(target().device.make_buffer(Bytes{n * static_cast<std::int64_t>(sizeof(T))}));
     target().stream.fill(arenas_.back().data(), arenas_.back().size(), 0);
     return reinterpret_cast<T*>(arenas_.back().data().address);
   }
@@ -68,7 +68,7 @@ class Arrays {
     return at;
   }
   std::minstd_rand random_{1};
-  std::vector<gpu::Arena> arenas_;
+  std::vector<gpu::DeviceBuffer> arenas_;
 };
 
 /// What must be moved, or multiplied and added, at least.
@@ -91,7 +91,7 @@ Seconds best_of(const std::function<void()>& enqueue) {
 
 class Report {
  public:
-  Report(const DeviceRates& rates, const Sizes& sizes) : rates_{rates}, sizes_{sizes} {}
+  Report(const GpuRates& rates, const Sizes& sizes) : rates_{rates}, sizes_{sizes} {}
 
   void add(const std::string& name, const Work& work, const std::function<void()>& enqueue) {
     const Seconds took = best_of(enqueue);
@@ -108,7 +108,7 @@ class Report {
   const Sizes& sizes() const { return sizes_; }
 
  private:
-  DeviceRates rates_;
+  GpuRates rates_;
   Sizes sizes_;
 };
 
@@ -128,16 +128,16 @@ void rows(Report& report) {
   Arrays a;
   auto *x = a.halves(n), *residual = a.halves(n), *sum = a.raw<Half>(n), *y = a.raw<Half>(n), *bias = a.halves(s.width);
   auto* const stats = a.floats(2 * std::int64_t{s.rows()}, 0.5f, 1.0f);
-  const RowPlace place{s.length, 0, 0};
+  const KernelRowPlace place{s.length, 0, 0};
   report.kernel("rows_forward_bf16", {8.0 * static_cast<double>(n)}, {.blocks_x = s.rows(), .threads = row_threads}, sum, y, stats,
-                Halves{residual}, Halves{x}, Halves{bias}, 0, Halves{bias}, Halves{bias}, s.width, 1e-5f, 0, Dropout{}, place,
+                Halves{residual}, Halves{x}, Halves{bias}, 0, Halves{bias}, Halves{bias}, s.width, 1e-5f, 0, 0.0f, KernelDropout{}, place,
                 one_document);
   const int blocks = std::min(most_row_blocks, s.rows());
   auto* const partials = a.raw<float>(std::int64_t{3} * blocks * s.width);
   report.kernel("rows_backward_bf16", {8.0 * static_cast<double>(n)},
                 {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{std::int64_t{3} * s.width * 4}}, sum,
                 static_cast<Half*>(nullptr), partials, Halves{x}, Halves{residual}, Halves{y}, Halves{bias}, Halves{nullptr}, Floats{stats},
-                s.rows(), s.width, 0, 0, Dropout{}, place);
+                s.rows(), s.width, 0, 0.0f, 0, KernelDropout{}, place);
 }
 
 void elementwise(Report& report) {
@@ -146,8 +146,8 @@ void elementwise(Report& report) {
   const double size = static_cast<double>(n);
   Arrays a;
   auto *x = a.halves(n), *gradient = a.halves(n), *y = a.raw<Half>(n);
-  report.kernel("activation_forward_bf16", {4 * size}, elements(n, 8), y, Halves{x}, n, Activation::gelu_tanh);
-  report.kernel("activation_backward_bf16", {6 * size}, elements(n, 8), y, Halves{gradient}, Halves{x}, n, Activation::gelu_tanh);
+  report.kernel("activation_forward_bf16", {4 * size}, elements(n, 8), y, Halves{x}, n, PointwiseActivation::gelu_tanh);
+  report.kernel("activation_backward_bf16", {6 * size}, elements(n, 8), y, Halves{gradient}, Halves{x}, n, PointwiseActivation::gelu_tanh);
   report.kernel("add_bf16", {6 * size}, elements(n, 8), y, Halves{x}, Halves{gradient}, n);
 }
 
@@ -170,9 +170,9 @@ void head(Report& report) {
   auto* const logits = a.halves(n);
   auto* const tokens = a.tokens(rows + s.sequences, s.vocabulary);
   auto* const stats = a.raw<float>(3 * std::int64_t{rows});
-  const HeadRows shape{s.vocabulary, 0, s.length, rows, 1, s.vocabulary};
+  const KernelHeadRows shape{s.vocabulary, 0, s.length, rows, 1, s.vocabulary};
   const gpu::LaunchShape grid{.blocks_x = rows, .threads = row_threads};
-  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, Halves{logits}, static_cast<const std::int32_t*>(tokens),
+  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, logits, static_cast<const std::int32_t*>(tokens),
                 shape);
   report.kernel("head_gradient_bf16", {4.0 * static_cast<double>(n)}, grid, logits, Floats{stats}, static_cast<const std::int32_t*>(tokens),
                 shape, 1e-4f);
@@ -180,7 +180,7 @@ void head(Report& report) {
 
 AttentionShape attention_shape(const Sizes& s) {
   const int size = s.width / s.heads, row = 3 * s.width;
-  const HeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
+  const KernelHeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
   return {.places = places, .length = s.length, .scale = 0.125f, .key_row = row, .key_rows = s.length};
 }
 
@@ -199,11 +199,11 @@ void attention(Report& report) {
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
   const auto run = [&](const std::string& kind, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward) {
     report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, one_document, shape,
-                  Dropout{});
+                  KernelDropout{});
     report.kernel(kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
-                  Floats{lse}, one_document, shape, Dropout{});
+                  Floats{lse}, one_document, shape, KernelDropout{});
     report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient},
-                  Floats{lse}, one_document, shape, Dropout{});
+                  Floats{lse}, one_document, shape, KernelDropout{});
   };
   run("attention", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)));
   if (target().device.facts().major >= 8)
@@ -258,13 +258,13 @@ class CudnnAttention {
       target().kernel(name, g.shared).launch(target().stream, g, arguments...);
     };
     return {[=](const AttentionBatch<Half>& b) {
-              launch("attention_forward_64_bf16", grid(true), b.output, b.log_sum_exp, b.qkv, b.qkv, one_document, shape, Dropout{});
+              launch("attention_forward_64_bf16", grid(true), b.output, b.log_sum_exp, b.qkv, b.qkv, one_document, shape, KernelDropout{});
             },
             [=](const AttentionBatch<Half>& b) {
               launch("attention_queries_64_bf16", grid(false), b.qkv_gradient, b.dots, b.qkv, Halves{b.output}, b.output_gradient,
-                     Floats{b.log_sum_exp}, one_document, shape, Dropout{});
+                     Floats{b.log_sum_exp}, one_document, shape, KernelDropout{});
               launch("attention_keys_64_bf16", grid(false), b.qkv_gradient, Floats{b.dots}, b.qkv, b.output_gradient, Floats{b.log_sum_exp},
-                     one_document, shape, Dropout{});
+                     one_document, shape, KernelDropout{});
             }};
   }
 
@@ -277,8 +277,8 @@ class CudnnAttention {
 
 void products(Report& report) {
   const Sizes& s = report.sizes();
-  const gpu::Arena workspace = target().device.make_arena(product_workspace);
-  Products library{target().device, false};
+  const gpu::DeviceBuffer workspace = target().device.make_buffer(product_workspace);
+  CublasProducts library{target().device, false};
   library.set_workspace({workspace.data().address, static_cast<std::size_t>(workspace.size().count)});
   struct Shape {
     const char* name;
@@ -308,7 +308,7 @@ void products(Report& report) {
 }  // namespace
 
 void measure_speed(bool tiny) {
-  const DeviceRates rates = compute::measure_rates(target().device, false, Seconds{tiny ? 0.05 : 20.0});
+  const GpuRates rates = compute::measure_rates(target().device, false, Seconds{tiny ? 0.05 : 20.0});
   Report report{rates, tiny ? Sizes::tiny() : Sizes{}};
   CudnnAttention cudnn{report.sizes()};
   std::printf(

@@ -11,7 +11,7 @@ namespace {
 
 struct Memory {
   std::size_t size;
-  gpu::Arena there{};
+  gpu::DeviceBuffer there{};
   bool carried = false;  ///< for the next launch
 };
 std::map<const std::byte*, Memory> buffers;
@@ -41,7 +41,7 @@ void* take(std::size_t bytes) {
   void* memory = std::aligned_alloc(16, bytes);
   Memory& mine = buffers[static_cast<const std::byte*>(memory)];
   mine.size = bytes;
-  if (bytes > 0) mine.there = first_light::target().device.make_arena(Bytes{static_cast<std::int64_t>(bytes)});
+  if (bytes > 0) mine.there = first_light::target().device.make_buffer(Bytes{static_cast<std::int64_t>(bytes)});
   return memory;
 }
 

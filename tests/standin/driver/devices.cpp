@@ -130,17 +130,17 @@ Result cuDeviceGetPCIBusId(char* id, int size, DeviceOrdinal device) {
   return success;
 }
 
-Result cuDeviceGetAttribute(int* value, Attribute which, DeviceOrdinal device) {
+Result cuDeviceGetAttribute(int* value, DeviceAttribute which, DeviceOrdinal device) {
   if (!known(device)) return invalid_device;
   const DeviceType& type = *device_types()[static_cast<std::size_t>(device)];
   switch (which) {
-    case Attribute::max_threads_per_block: *value = 1024; break;
-    case Attribute::warp_size: *value = 32; break;
-    case Attribute::multiprocessors: *value = type.multiprocessors; break;
-    case Attribute::max_shared_per_multiprocessor: *value = type.shared_per_multiprocessor; break;
-    case Attribute::max_shared_per_block_optin: *value = type.shared_per_block; break;
-    case Attribute::major: *value = type.major; break;
-    case Attribute::minor: *value = type.minor; break;
+    case DeviceAttribute::max_threads_per_block: *value = 1024; break;
+    case DeviceAttribute::warp_size: *value = 32; break;
+    case DeviceAttribute::multiprocessors: *value = type.multiprocessors; break;
+    case DeviceAttribute::max_shared_per_multiprocessor: *value = type.shared_per_multiprocessor; break;
+    case DeviceAttribute::max_shared_per_block_optin: *value = type.shared_per_block; break;
+    case DeviceAttribute::major: *value = type.major; break;
+    case DeviceAttribute::minor: *value = type.minor; break;
     default: return invalid_value;
   }
   return success;

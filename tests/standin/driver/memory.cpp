@@ -48,6 +48,8 @@ bool is_device(const void* p) {
   return at >= memory().forbidden && at < memory().forbidden + window;
 }
 
+int device_of(const void* p) { return static_cast<int>((static_cast<const char*>(p) - memory().forbidden) / static_cast<std::ptrdiff_t>(per_device)); }
+
 void* host_view(const void* p) {
   char* at = static_cast<char*>(const_cast<void*>(p));
   return is_device(p) ? memory().real + (at - memory().forbidden) : at;
@@ -80,7 +82,7 @@ extern "C" __attribute__((visibility("default"))) int flotilla_standin_keep(cons
   if (!is_device(p)) return 0;
   Memory& m = memory();
   const std::lock_guard lock{m.mutex};
-  m.used[(static_cast<const char*>(p) - m.forbidden) / static_cast<std::ptrdiff_t>(per_device)] += rounded(size, granule);
+  m.used[device_of(p)] += rounded(size, granule);
   return 1;
 }
 extern "C" __attribute__((visibility("default"))) int flotilla_standin_is_device(const void* p) { return is_device(p) ? 1 : 0; }

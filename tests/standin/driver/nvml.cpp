@@ -1,6 +1,7 @@
 // A libnvidia-ml.so.1 for tests: figures of the stand-in driver's devices.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -48,6 +49,22 @@ int nvmlDeviceGetPowerUsage(Device, unsigned* milliwatts) {
 
 int nvmlDeviceGetClockInfo(Device, int, unsigned* megahertz) {
   *megahertz = 1755;
+  return 0;
+}
+
+/// FLOTILLA_STANDIN_ECC: how many uncorrected memory errors the first device counts, one more with each question.
+int nvmlDeviceGetTotalEccErrors(Device device, int kind, int, unsigned long long* count) {
+  static unsigned long long asked = 0;
+  const char* most = std::getenv("FLOTILLA_STANDIN_ECC");
+  const bool counts = most != nullptr && kind == memory_error_uncorrected && index_of(device) == 0;
+  *count = counts ? std::min(asked++, std::strtoull(most, nullptr, 10)) : 0;
+  return 0;
+}
+
+/// FLOTILLA_STANDIN_HOT: the ordinal of a device that heat slows.
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
+  const char* hot = std::getenv("FLOTILLA_STANDIN_HOT");
+  *reasons = hot != nullptr && std::atoi(hot) == index_of(device) ? hardware_thermal : 0;
   return 0;
 }
 

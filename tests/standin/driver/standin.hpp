@@ -23,6 +23,8 @@
 ///                              "hang@2": the second launch never ends. "init@1=35", "lost@40=999": from the 40th operation on, all do.
 ///                              "forget@7": no stream ever waits for the seventh event
 ///   FLOTILLA_STANDIN_XID       number that NVML reports, once, of a device in error
+///   FLOTILLA_STANDIN_ECC, FLOTILLA_STANDIN_HOT  memory errors and heat that NVML reports (nvml.cpp)
+///   FLOTILLA_STANDIN_WRONG     ordinal of a device of which every copy to the host has one bit flipped
 ///   FLOTILLA_STANDIN_DELAY_US  each operation of a stream sleeps up to so long
 ///   FLOTILLA_STANDIN_CUDA_AWARE ranks whose host may follow a device's addresses, "all" or "0,2" (tests/standin/mpi); default none
 ///   FLOTILLA_STANDIN_LEAKS     at the process's end, allocations that were never freed are told on standard error
@@ -58,6 +60,8 @@ struct Allocation {
   int device;
 };
 bool is_device(const void*);
+/// Whose memory a device address is.
+int device_of(const void*);
 /// Where the host's own code finds it; a host address as it is.
 void* host_view(const void*);
 /// Whether [at, at + size) is inside one live allocation.

@@ -181,7 +181,10 @@ Result cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t size, Stre
   return copy(place(to), from, size, true, false, stream);
 }
 Result cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t size, Stream stream) {
-  return copy(to, place(from), size, false, true, stream);
+  static const int wrong = std::atoi(setting("FLOTILLA_STANDIN_WRONG", "-1").c_str());
+  const Result result = copy(to, place(from), size, false, true, stream);
+  if (result == success && wrong == device_of(place(from))) find_stream(stream)->add([to] { *static_cast<unsigned char*>(to) ^= 1; });
+  return result;
 }
 Result cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t size, Stream stream) {
   return copy(place(to), place(from), size, true, true, stream);

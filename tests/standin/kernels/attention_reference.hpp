@@ -12,6 +12,7 @@ struct AttentionCase {
   bool drops;
   int slopes = 0;  ///< heads of the model, where they have slopes
   std::vector<std::int32_t> documents = {};  ///< lengths of the first sequence's, and of the others backwards; empty: one
+  float cap = 0;
 };
 
 /// ALiBi's slopes, by two geometric sequences.
@@ -24,7 +25,7 @@ inline double reference_slope(int head, int heads) {
 }
 
 /// As the model lays rows out: all queries, keys, values, or group after group where keys are shared.
-inline HeadPlaces places_of(const AttentionCase& c) {
+inline KernelHeadPlaces places_of(const AttentionCase& c) {
   const int queries = c.heads / c.groups;
   if (queries == 1) return {c.size, c.heads, c.groups, 1, 3 * c.heads * c.size, c.size, c.heads * c.size, c.size, c.heads * c.size};
   return {c.size,
@@ -44,7 +45,7 @@ struct AttentionOperands {
   Buffer<E>&qkv, &kv, &output, &gradient, &back;
   Buffer<float>&log_sum_exp, &dots;
   AttentionShape shape;
-  Dropout drop;
+  KernelDropout drop;
   int length, heads, groups, sequences;
   const std::int32_t* starts = nullptr;  ///< of documents
 };
@@ -70,7 +71,7 @@ inline std::vector<std::int32_t> starts_of_documents(const AttentionCase& c, int
 template <class E, class Kernel>
 Buffer<E> cached_outputs(const AttentionCase& c, AttentionOperands<E> o, hostgpu::Order order) {
   constexpr int room = 3;
-  const HeadPlaces p = o.shape.places;
+  const KernelHeadPlaces p = o.shape.places;
   const int cached = c.length / 2, rest = c.length - cached, row = 2 * c.groups * c.size;
   const auto rows = static_cast<std::size_t>(o.sequences * rest), width = static_cast<std::size_t>(c.heads * c.size);
   const auto places = static_cast<std::size_t>(o.sequences * (c.length + room));
@@ -98,9 +99,9 @@ Buffer<E> cached_outputs(const AttentionCase& c, AttentionOperands<E> o, hostgpu
 template <class E, class Kernel>
 void check_attention(const AttentionCase& c, const std::string& name, double operand_rounding, hostgpu::Order order) {
   constexpr int sequences = 2, first_sequence = 3, first_head = 1;
-  const HeadPlaces p = places_of(c);
-  const AttentionShape shape{p, c.length, c.window, 0.3f, c.slopes, first_sequence, first_head, 0, p.row, c.length};
-  const Dropout drop = c.drops ? Dropout{5, 6, 1u << 30, 4.0f / 3, 1} : Dropout{};
+  const KernelHeadPlaces p = places_of(c);
+  const AttentionShape shape{p, c.length, c.window, 0.3f, c.slopes, first_sequence, first_head, 0, p.row, c.length, c.cap};
+  const KernelDropout drop = c.drops ? KernelDropout{5, 6, 1u << 30, 4.0f / 3, 1} : KernelDropout{};
   const auto rows = static_cast<std::size_t>(sequences * c.length), width = static_cast<std::size_t>(c.heads * c.size),
              pitch = static_cast<std::size_t>(p.row);
   std::mt19937_64 random{7};
@@ -141,6 +142,7 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
             score[k] += product, absolute += std::abs(product);
             dp[k] += gradient.at(row * width + head + e) * qkv.at(other * pitch + value_at + e);
           }
+          if (c.cap > 0) score[k] = value(c.cap) * std::tanh(score[k] / value(c.cap));
           const double behind = reference_slope(first_head + h, c.slopes) * (i - from - static_cast<int>(k));
           score[k] -= behind;
           score_size = std::max(score_size, absolute + behind);
@@ -167,7 +169,7 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
         }
         for (std::size_t k = 0; k < many; ++k) {
           const auto other = static_cast<std::size_t>(s * c.length + from) + k;
-          const double probability = std::exp(score[k]) / sum, ds = probability * (dp[k] * mask[k] - dot) * value(shape.scale);
+          const double probability = std::exp(score[k]) / sum, ds = probability * (dp[k] * mask[k] - dot) * value(shape.scale) * (c.cap > 0 ? 1 - std::pow(score[k] / value(c.cap), 2) : 1);
           const double ds_size =
               probability * value(shape.scale) * (10 + std::abs(dp[k] * mask[k]) + std::abs(dot)) * relative * 4 + operand_rounding * std::abs(ds);
           for (std::size_t e = 0; e < d; ++e) {

@@ -101,7 +101,7 @@ class Comparison {
 };
 
 /// The reference of the dropout: Philox anew.
-double reference_multiplier(const Dropout&, int column, int row, int sequence, int head);
+double reference_multiplier(const KernelDropout&, int column, int row, int sequence, int head);
 
 /// The checks of one file of kernels, which run in the order that they are given.
 struct Checks {

@@ -10,23 +10,28 @@ hostgpu::Triple blocks_for(std::size_t n) {
 }
 
 template <class E>
-void check_activations(hostgpu::Order order, Activation kind, const char* name) {
+void check_activations(hostgpu::Order order, PointwiseActivation kind, const char* name) {
   constexpr std::size_t n = 2 * element_threads * 4 + 5;
   std::mt19937_64 random{1};
   Buffer<E> x{n}, y{n}, gradient{n}, back{n};
   x.normal(random, 2), gradient.normal(random);
   hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::activation_forward(y, x, n, kind); });
-  E* const saved = kind == Activation::relu ? y.get() : x.get();
+  E* const saved = kind == PointwiseActivation::relu ? y.get() : x.get();
   hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::activation_backward(back, gradient, saved, n, kind); });
   Comparison forward{std::string{name} + suffix<E>}, backward{std::string{name} + " backward" + suffix<E>};
   for (std::size_t i = 0; i < n; ++i) {
     const double v = x.at(i), u = std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v), s = 1 / (1 + std::exp(-2 * u));
     const double below = 0.5 * std::erfc(-v / std::sqrt(2)), density = std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
-    const double reference = kind == Activation::relu ? std::max(v, 0.0) : kind == Activation::gelu ? v * below : v * s;
+    const double gate = 1 / (1 + std::exp(-v));
+    const double reference = kind == PointwiseActivation::relu   ? std::max(v, 0.0)
+                             : kind == PointwiseActivation::gelu ? v * below
+                             : kind == PointwiseActivation::silu ? v * gate
+                                                                 : v * s;
     const double rise = std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * v * v);
-    const double slope = kind == Activation::relu   ? (v > 0)
-                         : kind == Activation::gelu ? below + v * density
-                                                    : s + v * 2 * s * (1 - s) * rise;
+    const double slope = kind == PointwiseActivation::relu   ? (v > 0)
+                         : kind == PointwiseActivation::gelu ? below + v * density
+                         : kind == PointwiseActivation::silu ? gate * (1 + v * (1 - gate))
+                                                             : s + v * 2 * s * (1 - s) * rise;
     // exp has 2 units more on a device, and an argument of |2 u| carries its own error into it.
     const double error = fp32 * (16 + 8 * std::abs(u)) * (1 + std::abs(v));
     forward.add(y.at(i), reference, rounding<E> * std::abs(reference) + error);
@@ -36,7 +41,7 @@ void check_activations(hostgpu::Order order, Activation kind, const char* name) 
 }
 
 template <class E>
-void check_swiglu(hostgpu::Order order, std::size_t columns) {
+void check_gated(hostgpu::Order order, std::size_t columns, PointwiseActivation kind, const std::string& name) {
   constexpr std::size_t rows = 5;
   std::mt19937_64 random{2};
   Buffer<E> saved{rows * 2 * columns}, y{rows * columns}, gradient{rows * 2 * columns};
@@ -46,18 +51,21 @@ void check_swiglu(hostgpu::Order order, std::size_t columns) {
   const std::size_t packs = (columns + 16 / sizeof(E) - 1) / (16 / sizeof(E));
   const auto blocks = blocks_for<E>(rows * packs * 16 / sizeof(E));
   const int width = static_cast<int>(columns);
-  hostgpu::run(blocks, {element_threads}, 0, order, [&] { Kernels<E>::swiglu_forward(y, saved, rows, width); });
-  hostgpu::run(blocks, {element_threads}, 0, order, [&] { Kernels<E>::swiglu_backward(back, back, saved, rows, width); });
-  Comparison forward{std::string{"swiglu"} + suffix<E>}, backward{std::string{"swiglu backward"} + suffix<E>};
+  hostgpu::run(blocks, {element_threads}, 0, order, [&] { Kernels<E>::gated_forward(y, saved, rows, width, kind); });
+  hostgpu::run(blocks, {element_threads}, 0, order, [&] { Kernels<E>::gated_backward(back, back, saved, rows, width, kind); });
+  Comparison forward{name + suffix<E>}, backward{name + " backward" + suffix<E>};
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t j = 0; j < columns; ++j) {
-      const double v = saved.at(r * 2 * columns + j), o = saved.at(r * 2 * columns + columns + j), s = 1 / (1 + std::exp(-v));
-      const double g = gradient.at(r * 2 * columns + j), size = (1 + std::abs(v)) * (1 + std::abs(v));
+      const double v = saved.at(r * 2 * columns + j), o = saved.at(r * 2 * columns + columns + j);
+      // Both gates are x times the sigmoid of x or of a polynomial, which rises.
+      const double cubic = 2 * std::sqrt(2 / M_PI), inner = kind == PointwiseActivation::silu ? v : cubic * (v + 0.044715 * v * v * v);
+      const double rise = kind == PointwiseActivation::silu ? 1 : cubic * (1 + 3 * 0.044715 * v * v), s = 1 / (1 + std::exp(-inner));
+      const double g = gradient.at(r * 2 * columns + j), size = (1 + std::abs(v)) * (1 + std::abs(inner)) * (1 + rise);
       const auto add = [&](Comparison& c, double got, double reference, double factor) {
         c.add(got, reference, rounding<E> * std::abs(reference) + 24 * fp32 * size * std::abs(factor) + subnormal<E> + 1e-30);
       };
       add(forward, y.at(r * columns + j), v * s * o, o);
-      add(backward, back.at(r * 2 * columns + j), g * o * s * (1 + v * (1 - s)), g * o);
+      add(backward, back.at(r * 2 * columns + j), g * o * s * (1 + v * rise * (1 - s)), g * o);
       add(backward, back.at(r * 2 * columns + columns + j), g * v * s, g);
     }
 }
@@ -165,11 +173,14 @@ void check_pairs(hostgpu::Order order) {
 
 template <class E>
 void all(hostgpu::Order order) {
-  check_activations<E>(order, Activation::gelu_tanh, "gelu");
-  check_activations<E>(order, Activation::gelu, "exact gelu");
-  check_activations<E>(order, Activation::relu, "relu");
-  check_swiglu<E>(order, 40);
-  check_swiglu<E>(order, 13);
+  check_activations<E>(order, PointwiseActivation::gelu_tanh, "gelu");
+  check_activations<E>(order, PointwiseActivation::gelu, "exact gelu");
+  check_activations<E>(order, PointwiseActivation::relu, "relu");
+  check_activations<E>(order, PointwiseActivation::silu, "silu");
+  check_gated<E>(order, 40, PointwiseActivation::silu, "swiglu");
+  check_gated<E>(order, 13, PointwiseActivation::silu, "swiglu");
+  check_gated<E>(order, 40, PointwiseActivation::gelu_tanh, "geglu");
+  check_gated<E>(order, 13, PointwiseActivation::gelu_tanh, "geglu");
   check_rotation<E>(order, false);
   check_rotation<E>(order, true);
   check_adamw<E>(order);

@@ -3,7 +3,7 @@
 
 namespace flotilla::compute::cuda {
 
-double reference_multiplier(const Dropout& d, int column, int row, int sequence, int head) {
+double reference_multiplier(const KernelDropout& d, int column, int row, int sequence, int head) {
   if (!d.on) return 1;
   Philox random;
   random.key0 = d.key0;

@@ -6,9 +6,10 @@ namespace {
 struct Case {
   int rows, width;
   bool rms, residual, bias, drops, norm;
+  float offset = 0;
 };
 
-Dropout dropout(bool on) { return on ? Dropout{11, 22, 1u << 30, 4.0f / 3, 1} : Dropout{}; }
+KernelDropout dropout(bool on) { return on ? KernelDropout{11, 22, 1u << 30, 4.0f / 3, 1} : KernelDropout{}; }
 
 template <class E>
 void forward(const Case& c, hostgpu::Order order) {
@@ -17,12 +18,13 @@ void forward(const Case& c, hostgpu::Order order) {
   Buffer<E> partial{n}, residual{n}, bias{w}, weight{w}, norm_bias{w}, sum{n}, y{n};
   Buffer<float> stats{2 * static_cast<std::size_t>(c.rows)};
   partial.normal(random), residual.normal(random, 1, 0.5), bias.normal(random), weight.normal(random, 0.1, 1), norm_bias.normal(random);
-  const Dropout drop = dropout(c.drops);
-  const RowPlace place{3, 5, 1};
+  const KernelDropout drop = dropout(c.drops);
+  const KernelRowPlace place{3, 5, 1};
   const float epsilon = 1e-5f;
   hostgpu::run({static_cast<unsigned>(c.rows)}, {row_threads}, 0, order, [&] {
     Kernels<E>::rows_forward(sum, y, stats, c.residual ? residual.get() : nullptr, partial, c.bias ? bias.get() : nullptr, 0,
-                             c.norm ? weight.get() : nullptr, c.rms ? nullptr : norm_bias.get(), c.width, epsilon, c.rms, drop, place, nullptr);
+                             c.norm ? weight.get() : nullptr, c.rms ? nullptr : norm_bias.get(), c.width, epsilon, c.rms, c.offset, drop,
+                             place, nullptr);
   });
   Comparison sums{std::string{"rows_forward"} + suffix<E> + " sum"}, normed{std::string{"rows_forward"} + suffix<E> + " y", c.norm};
   for (std::size_t row = 0; row < static_cast<std::size_t>(c.rows); ++row) {
@@ -40,11 +42,11 @@ void forward(const Case& c, hostgpu::Order order) {
     for (std::size_t j = 0; j < w; ++j) squares += (sum.at(row * w + j) - mean) * (sum.at(row * w + j) - mean) / c.width;
     const double deviation = 1 / std::sqrt(squares + value(epsilon));
     for (std::size_t j = 0; j < w; ++j) {
-      const double x = (sum.at(row * w + j) - mean) * deviation, scaled = x * weight.at(j),
+      const double x = (sum.at(row * w + j) - mean) * deviation, scaled = x * (value(c.offset) + weight.at(j)),
                    reference = scaled + (c.rms ? 0 : norm_bias.at(j));
       // Sums of `width` terms in at most width / 128 + 12 additions one after the other; a mean's error is of the values' size.
       const double error = (c.width / 128 + 16) * fp32 *
-                           (std::abs(scaled) + deviation * (std::abs(mean) + 1) * std::abs(weight.at(j)) + std::abs(reference));
+                           (std::abs(scaled) + deviation * (std::abs(mean) + 1) * (value(c.offset) + std::abs(weight.at(j))) + std::abs(reference));
       normed.add(y.at(row * w + j), reference, rounding<E> * std::abs(reference) + error);
     }
   }
@@ -63,8 +65,9 @@ void backward(const Case& c, hostgpu::Order order) {
     for (std::size_t j = 0; j < w; ++j) squares += (x.at(r * w + j) - mean) * (x.at(r * w + j) - mean) / c.width;
     set(stats[2 * r], mean), set(stats[2 * r + 1], 1 / std::sqrt(squares + 1e-5));
   }
-  const Dropout drop = dropout(c.drops);
-  const RowPlace place{4, 2, 3};
+  const KernelDropout drop = dropout(c.drops);
+  const KernelRowPlace place{4, 2, 3};
+  const auto weight_of = [&](std::size_t j) { return value(c.offset) + weight.at(j); };
   const unsigned blocks = 2;
   const std::size_t norm_sums = !c.norm ? 0 : c.rms ? 1 : 2, all = norm_sums + (c.bias ? 1 : 0);
   Buffer<float> partials{std::max<std::size_t>(all * blocks * w, 1)}, totals{3 * w};
@@ -72,7 +75,7 @@ void backward(const Case& c, hostgpu::Order order) {
   E* from = c.norm ? gradient.get() : out.copy(gradient).get();
   hostgpu::run({blocks}, {row_threads}, all * w * 4, order, [&] {
     Kernels<E>::rows_backward(out, masked, partials, from, c.residual ? added.get() : nullptr, x, c.norm ? weight.get() : nullptr,
-                              c.residual ? residual.get() : nullptr, stats, c.rows, c.width, c.rms, c.bias, drop, place);
+                              c.residual ? residual.get() : nullptr, stats, c.rows, c.width, c.rms, c.offset, c.bias, drop, place);
   });
   if (all > 0)
     hostgpu::run({static_cast<unsigned>((w + column_threads - 1) / column_threads), static_cast<unsigned>(all)}, {column_threads}, 0, order,
@@ -87,14 +90,14 @@ void backward(const Case& c, hostgpu::Order order) {
       const double g = gradient.at(r * w + j) + (c.residual ? added.at(r * w + j) : 0), h = (x.at(r * w + j) - mean) * deviation;
       if (c.norm) sums[j] += g * h, sizes[j] += std::abs(g * h);
       if (c.norm && !c.rms) sums[w + j] += g, sizes[w + j] += std::abs(g);
-      sum += g * weight.at(j) / c.width, sum_size += std::abs(g * weight.at(j)) / c.width;
-      dot += g * weight.at(j) * h / c.width, dot_size += std::abs(g * weight.at(j) * h) / c.width;
+      sum += g * weight_of(j) / c.width, sum_size += std::abs(g * weight_of(j)) / c.width;
+      dot += g * weight_of(j) * h / c.width, dot_size += std::abs(g * weight_of(j) * h) / c.width;
     }
     if (c.rms) sum = sum_size = 0;
     for (std::size_t j = 0; j < w; ++j) {
       const double g = gradient.at(r * w + j) + (c.residual ? added.at(r * w + j) : 0), h = (x.at(r * w + j) - mean) * deviation;
-      const double reference = deviation * (g * weight.at(j) - sum - h * dot) + (c.residual ? residual.at(r * w + j) : 0);
-      const double size = deviation * (std::abs(g * weight.at(j)) + sum_size + std::abs(h) * dot_size) + 1;
+      const double reference = deviation * (g * weight_of(j) - sum - h * dot) + (c.residual ? residual.at(r * w + j) : 0);
+      const double size = deviation * (std::abs(g * weight_of(j)) + sum_size + std::abs(h) * dot_size) + 1;
       if (c.norm) outs.add(out.at(r * w + j), reference, rounding<E> * std::abs(reference) + (c.width / 128 + 20) * fp32 * size);
       const int at = static_cast<int>(r) + place.first_row;
       const double m = reference_multiplier(drop, static_cast<int>(j), at % place.length, place.first_sequence + at / place.length, 0);
@@ -155,7 +158,7 @@ void norms_of_heads(hostgpu::Order order, const HeadBands& b) {
       double squares = 0, dot = 0, dot_size = 0;
       for (std::size_t j = 0; j < size; ++j) squares += x.at(at + j) * x.at(at + j) / b.size;
       const double factor = 1 / std::sqrt(squares + value(epsilon));
-      const auto weight = [&](std::size_t j) { return is_query ? query_weight.at(j) : key_weight.at(j); };
+      const auto weight = [&](std::size_t j) { return value(b.offset) + (is_query ? query_weight.at(j) : key_weight.at(j)); };
       for (std::size_t j = 0; j < size; ++j) {
         const double term = gradient.at(at + j) * weight(j) * x.at(at + j) * factor / b.size;
         dot += term, dot_size += std::abs(term);
@@ -178,7 +181,7 @@ void norms_of_heads(hostgpu::Order order, const HeadBands& b) {
 template <class E>
 void all(hostgpu::Order order) {
   // The second width has a tail within 16 bytes, the third is more than one pass of a block.
-  for (const Case& c : {Case{5, 64, false, true, true, true, true}, Case{3, 77, true, false, false, true, true},
+  for (const Case& c : {Case{5, 64, false, true, true, true, true}, Case{3, 77, true, false, false, true, true}, Case{3, 77, true, true, true, false, true, 1},
                         Case{2, 1160, false, true, false, false, true}, Case{3, 72, false, true, true, true, false}}) {
     forward<E>(c, order);
     backward<E>(c, order);
@@ -186,6 +189,8 @@ void all(hostgpu::Order order) {
   sums_of_columns<E>(order);
   norms_of_heads<E>(order, {50, 24, 2, 2, 1, 6});
   norms_of_heads<E>(order, {5 * 80, 5 * 80, 1, 2, 2, 80});
+  norms_of_heads<E>(order, {50, 24, 2, 2, 1, 6, 1});
+  norms_of_heads<E>(order, {4 * 200, 4 * 200, 1, 2, 2, 200});
 }
 
 void run_checks(hostgpu::Order order) {

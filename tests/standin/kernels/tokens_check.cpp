@@ -5,6 +5,7 @@ namespace {
 
 template <class E>
 void all(hostgpu::Order order) {
+  constexpr float scale = 4;  // exact, so that sums are compared to the bit
   // More rows than a block has threads, few tokens: most rows are not the first of theirs, and some belong to other ranks.
   constexpr int sequences = 5, length = 33, rows = sequences * length, vocabulary = 9, first_token = 2, held = 5, width = 40;
   std::mt19937_64 random{1};
@@ -20,9 +21,9 @@ void all(hostgpu::Order order) {
   table.normal(random), gradient.normal(random);
   words.fill(0.25f), positions.fill(0.25f), of_documents.fill(0.25f);
   hostgpu::run({rows}, {row_threads}, 0, order,
-               [&] { Kernels<E>::gather_tokens(gathered, table, tokens, length, first_token, held, width); });
+               [&] { Kernels<E>::gather_tokens(gathered, table, tokens, length, first_token, held, width, scale); });
   hostgpu::run({rows}, {row_threads}, 0, order,
-               [&] { Kernels<E>::scatter_tokens(words, gradient, tokens, rows, length, first_token, held, width); });
+               [&] { Kernels<E>::scatter_tokens(words, gradient, tokens, rows, length, first_token, held, width, scale); });
   constexpr int first_row = 20, held_rows = 60;  // of a rank that holds part of the tokens
   hostgpu::run({length}, {row_threads}, 0, order,
                [&] { Kernels<E>::scatter_positions(positions, gradient, nullptr, sequences, length, first_row, held_rows, width); });
@@ -38,8 +39,8 @@ void all(hostgpu::Order order) {
     const bool mine = token >= 0 && token < held;
     for (int c = 0; c < width; ++c) {
       const auto at = static_cast<std::size_t>(row * width + c);
-      gather.add(gathered.at(at), mine ? table.at(static_cast<std::size_t>(token * width + c)) : 0, 0);
-      if (mine) sums[static_cast<std::size_t>(token * width + c)] += static_cast<float>(gradient.at(at));
+      gather.add(gathered.at(at), mine ? 4 * table.at(static_cast<std::size_t>(token * width + c)) : 0, 0);
+      if (mine) sums[static_cast<std::size_t>(token * width + c)] += scale * static_cast<float>(gradient.at(at));
       const int token_of_rank = row + first_row, position = token_of_rank % length;
       if (row < held_rows)
         at_starts[static_cast<std::size_t>((position - starts[static_cast<std::size_t>(token_of_rank)]) * width + c)] +=

@@ -167,7 +167,7 @@ const char* ncclGetErrorString(Result result) {
 
 const char* ncclGetLastError(standin::nccl::Comm*) { return ""; }
 
-Result ncclCommInitRankConfig(standin::nccl::Comm** out, int members, UniqueId id, int rank, Config* config) {
+Result ncclCommInitRankConfig(standin::nccl::Comm** out, int members, UniqueId id, int rank, NcclConfig* config) {
   if (config->magic != 0xcafebeef || config->blocking != 0 || members > most_members || rank < 0 || rank >= members)
     return invalid_argument;
   auto* comm = new standin::nccl::Comm;

@@ -36,6 +36,7 @@ LayerClassBuilder::LayerClassBuilder(const plan::Plan& plan, const LayerSizes& s
   out_.stage = kind_.position;
   out_.device_type = kind_.device_type;
   out_.shape = {kind_.microbatch, plan_.length, kind_.tensor_parallel, 0, plan_.precision};
+  out_.shape.expert_parallel = expert_group(plan_, runtime_);
   out_.microbatches = (kind_.sequences + kind_.microbatch - 1) / kind_.microbatch;
   out_.last_sequences = kind_.sequences - std::max(0, out_.microbatches - 1) * kind_.microbatch;
 }
@@ -103,13 +104,14 @@ int LayerClassBuilder::add_shard_exchange(CollectiveKind kind, int layer, bool b
 void LayerClassBuilder::add_layers(std::vector<int>& instructions, int chunk, bool backward) {
   const auto& here = stage(chunk);
   const bool gathers = kind_.sums && shards(ShardedState::parameters), scatters = gathers && backward;
+  const int ahead = runtime_.overlaps ? 2 : 1;  // a layer's weights are gathered during the pass before, or when that has ended
   std::vector<int> passes;
   const auto scatter = [&](int layer) {
     if (scatters) instructions.push_back(add_shard_exchange(CollectiveKind::reduce_scatter_shards, layer, true, passes.back()));
   };
   for (int i = 0; i < here.last_layer - here.first_layer; ++i) {
     const int layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
-    const int before = i > 1 ? passes[static_cast<std::size_t>(i - 2)] : -1;
+    const int before = i >= ahead ? passes[static_cast<std::size_t>(i - ahead)] : -1;
     const int gather = gathers ? add_shard_exchange(CollectiveKind::all_gather_shards, layer, backward, before) : -1;
     if (gathers) instructions.push_back(gather);
     if (i > 0) scatter(layer + 1);
@@ -216,7 +218,7 @@ std::int64_t LayerClassBuilder::updated() const {
 }
 
 /// Replicas among which the state of one group's experts is sharded.
-int LayerClassBuilder::expert_keepers() const { return std::max(1, shard_group_ / (runtime_.experts ? runtime_.experts->group : 1)); }
+int LayerClassBuilder::expert_keepers() const { return std::max(1, shard_group_ / out_.shape.expert_parallel); }
 
 void LayerClassBuilder::add_update(std::vector<int>& instructions) {
   Part part;
@@ -285,12 +287,32 @@ void LayerClassBuilder::add_memory() {
   add_buffer("weights", Category::parameters, held(ShardedState::parameters) * each.weights);
   add_buffer("gradients", Category::gradients, held(ShardedState::gradients) * each.gradients);
   add_buffer("optimizer", Category::optimizer, held(ShardedState::optimizer) * each.optimizer);
-  add_buffer("gradient buckets", Category::communication, elements * each.communication);
+  add_buffer("gradient buckets", Category::communication, elements * each.communication + summed_together());
   add_buffer("communicators", Category::communication,
              neighbours * runtime_.neighbour + (kind_.tensor_parallel > 1 ? runtime_.tensor_group : Bytes{0}));
   add_buffer("workspaces", Category::workspace, runtime_.workspaces);
+  add_buffer("gradients of logits", Category::activations, deferred_gradients(), false);
   add_buffer("saved activations", Category::activations, live.saved, false);
   add_buffer("temporaries", Category::workspace, live.temporaries, false);
+  // Where the activations were, and more where that does not do.
+  add_buffer("temporaries of the update", Category::workspace, update_temporaries() - live.total() - deferred_gradients(), false);
+}
+
+Bytes LayerClassBuilder::summed_together() const {
+  if (plan_.precision != Precision::bf16) return {};
+  return std::min(runtime_.summed_together, parameters(kind_.tensor_parallel)) * element_size(Precision::fp32);
+}
+
+Bytes LayerClassBuilder::update_temporaries() const {
+  return plan_.precision == Precision::fp32 ? Bytes{} : updated() * runtime_.update_temporaries_half;
+}
+
+/// Of the logits of every micro-batch but the last, whose own stand among the temporaries.
+Bytes LayerClassBuilder::deferred_gradients() const {
+  const bool has_head = stage(plan_.chunks - 1).last_layer == plan_.model.layers();
+  if (!runtime_.defers_head || !has_head) return {};
+  const std::int64_t logits = out_.shape.tokens() * model::local_vocabulary(plan_.model, out_.shape);
+  return (out_.microbatches - 1) * logits * element_size(plan_.precision);
 }
 
 Bytes LayerClassBuilder::saved(int chunk) const {

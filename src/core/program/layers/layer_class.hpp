@@ -78,6 +78,9 @@ class LayerClassBuilder {
   };
   Live peak_of_passes() const;
   Live peak_of_backward(int chunk) const;
+  Bytes deferred_gradients() const;
+  Bytes summed_together() const;
+  Bytes update_temporaries() const;
   Bytes saved(int chunk) const;
   /// Of one summed gradient, of one gathered weight.
   Bytes gradient() const { return plan_.precision == Precision::fp32 ? Bytes{4} : runtime_.gradient_half; }

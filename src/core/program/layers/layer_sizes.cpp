@@ -1,6 +1,7 @@
 #include "layer_sizes.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
@@ -15,8 +16,14 @@ Bytes rounded(double bytes) { return {static_cast<std::int64_t>(bytes + 0.5)}; }
 
 }  // namespace
 
+int expert_group(const plan::Plan& plan, const LayerRuntime& runtime) {
+  if (!plan.model.experts.on()) return 1;
+  const auto replicas = static_cast<int>(plan.stages.front().replicas.size());
+  return std::gcd(runtime.expert_parallel > 0 ? runtime.expert_parallel : plan.model.experts.count, replicas);
+}
+
 LayerSizes::LayerSizes(const plan::Plan& plan, const std::vector<model::Tensor>& tensors, const Runtime& runtime)
-    : plan_{plan}, tensors_{tensors}, runtime_{runtime} {}
+    : plan_{plan}, tensors_{tensors}, runtime_{runtime}, expert_group_{expert_group(plan, *runtime.layers)} {}
 
 const cluster::LayerSize* LayerSizes::measured(int layer, int tensor_parallel) const {
   for (const auto& size : runtime_.sizes)
@@ -38,28 +45,18 @@ std::int64_t LayerSizes::parameters(int first, int last, int tensor_parallel) co
   const bool has_head = last == plan_.model.layers();
   for (const auto& tensor : tensors_) {
     const bool ours = (first <= tensor.layer && tensor.layer < last) || (tensor.tied_layer >= 0 && has_head);
-    if (ours && !is_of_experts(tensor)) elements += plan::shard(tensor, tensor_parallel, 0).elements();
+    if (ours && !model::is_of_experts(tensor)) elements += plan::shard(tensor, tensor_parallel, 0).elements();
   }
-  return elements + routers(first, last) + expert_parameters(first, last, tensor_parallel);
-}
-
-bool LayerSizes::is_of_experts(const model::Tensor& tensor) const {
-  return runtime_.layers->experts && plan_.model.is_block(tensor.layer) && tensor.name.find(".feed_forward.") != std::string::npos;
-}
-
-/// A row of every router for each of its experts.
-std::int64_t LayerSizes::routers(int first, int last) const {
-  if (!runtime_.layers->experts) return 0;
-  const int blocks = std::min(last, plan_.model.blocks + 1) - std::max(first, 1);
-  return std::int64_t{std::max(0, blocks)} * plan_.model.hidden * runtime_.layers->experts->count;
+  return elements + expert_parameters(first, last, tensor_parallel);
 }
 
 std::int64_t LayerSizes::expert_parameters(int first, int last, int tensor_parallel) const {
+  const model::Experts& experts = plan_.model.experts;
   std::int64_t elements = 0;
-  if (!runtime_.layers->experts) return elements;
+  if (!experts.on()) return elements;
   for (const auto& tensor : tensors_)
-    if (first <= tensor.layer && tensor.layer < last && is_of_experts(tensor))
-      elements += plan::shard(tensor, tensor_parallel, 0).elements() * runtime_.layers->experts->local();
+    if (first <= tensor.layer && tensor.layer < last && model::is_of_experts(tensor))
+      elements += plan::shard(tensor, tensor_parallel, 0).elements() / experts.count * experts.on_each_of(expert_group_);
   return elements;
 }
 
@@ -81,16 +78,15 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
   const std::int64_t whole = width * (4 * element + 2 * mask) / split;
   const std::int64_t heads = std::int64_t{model::local_heads(model, shape)} * model.head_size();
   const std::int64_t by_heads = shape.tokens() * (model::qkv_width(model, shape) + heads) * element;
-  const std::int64_t by_columns = shape.tokens() * (model::up_width(model, shape) + model::local_columns(model, shape)) * element;
-  return Bytes{whole + by_heads + by_columns * routes() + dispatched(shape)} + (stores_scores() ? scores(shape, 2, true) : Bytes{});
+  const std::int64_t columns = model::columns_through(model, shape, model.has_experts(layer));
+  const std::int64_t by_columns = shape.tokens() * columns * (model.gated() ? 3 : 2) * element;
+  return Bytes{whole + by_heads + by_columns + dispatched(layer, shape)} + (stores_scores() ? scores(shape, 2, true) : Bytes{});
 }
 
-int LayerSizes::routes() const { return runtime_.layers->experts ? runtime_.layers->experts->per_token : 1; }
-
 /// Tokens as they lie before the experts and behind them, a copy for each expert that a token goes through.
-std::int64_t LayerSizes::dispatched(const model::LayerShape& shape) const {
-  if (!runtime_.layers->experts) return 0;
-  return 2 * std::int64_t{routes()} * shape.tokens() * plan_.model.hidden * element_size(shape.precision).count;
+std::int64_t LayerSizes::dispatched(int layer, const model::LayerShape& shape) const {
+  if (!plan_.model.has_experts(layer)) return 0;
+  return 2 * plan_.model.experts.per_token * shape.tokens() * plan_.model.hidden * element_size(shape.precision).count;
 }
 
 bool LayerSizes::stores_scores() const { return runtime_.layers->kernels(plan_.precision).score_passes_forward > 0; }

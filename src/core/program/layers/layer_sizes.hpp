@@ -9,6 +9,9 @@
 
 namespace flotilla::program {
 
+/// Replicas that hold the experts of a stage once (LayerRuntime::expert_parallel).
+int expert_group(const plan::Plan&, const LayerRuntime&);
+
 /// What a layer keeps on one device in a described runtime: from measured sizes of the model and tensor degree where the runtime has them,
 /// else by formula (Korthikanti et al. 2022, section 4: https://arxiv.org/abs/2205.05198, for any element size).
 class LayerSizes {
@@ -29,11 +32,8 @@ class LayerSizes {
  private:
   const cluster::LayerSize* measured(int layer, int tensor_parallel) const;
   bool stores_scores() const;
-  int routes() const;  ///< of a token through a block's feed-forward layers
-  std::int64_t dispatched(const model::LayerShape&) const;
+  std::int64_t dispatched(int layer, const model::LayerShape&) const;
   Bytes without_recompute(int layer, const model::LayerShape&) const;
-  bool is_of_experts(const model::Tensor&) const;
-  std::int64_t routers(int first, int last) const;
   /// fp32 logits of the whole vocabulary; what the head puts out where that was measured.
   Bytes logits(int layer, const model::LayerShape&) const;
   Bytes scores(const model::LayerShape&, double copies, bool mask) const;
@@ -41,6 +41,7 @@ class LayerSizes {
   const plan::Plan& plan_;
   const std::vector<model::Tensor>& tensors_;
   const Runtime& runtime_;
+  const int expert_group_;
 };
 
 }  // namespace flotilla::program

@@ -32,6 +32,14 @@ void require_schedule(const plan::Plan& plan, const Runtime& runtime) {
       refuse("interleaved schedules of a multiple of ", depth, " microbatches; the plan has ", replica.microbatches(plan.quantum));
 }
 
+/// Plans with fewer replicas than the runtime shares experts among are forecast, too: a search tries out layers on one.
+void require_experts(const plan::Plan& plan, const Runtime& runtime) {
+  const int group = runtime.layers->expert_parallel, experts = plan.model.experts.count;
+  if (experts > 0 && group > 0 && experts % group != 0)
+    throw Error{ErrorKind::unavailable, text("model: the runtime '", runtime.name, "' shares experts among ", group,
+                                             " replicas; expected a divisor of the ", experts, " experts of a block")};
+}
+
 void require_columns(const plan::Plan& plan, const Runtime& runtime) {
   const auto& first = plan.stages.front().replicas;
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
@@ -167,6 +175,7 @@ Program lower_layers(const plan::Plan& plan, const Runtime& runtime) {
   plan::require_valid(plan, "plan");
   require_schedule(plan, runtime);
   require_columns(plan, runtime);
+  require_experts(plan, runtime);
   return LayerLowering{plan, runtime}.run();
 }
 

@@ -40,7 +40,7 @@ class Correspondence {
   void list_peers(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
 
  private:
-  using Place = plan::Place;
+  using Place = plan::RankCoordinates;
   using BothWays = std::pair<std::vector<BoundaryMessage>, std::vector<BoundaryMessage>>;  ///< with the forward passes, and against them
   const plan::Replica& replica_of(int stage, int replica) const;
   /// Whether gradients cross the boundary between two stages.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/model/block_end.hpp"
 #include "flotilla/program/collectives.hpp"
 #include "gradient_reduction.hpp"
 #include "layout/layout.hpp"
@@ -46,7 +47,7 @@ Bytes workspace_size(const ClassDraft& draft, const ChunkDraft& chunk) {
 /// Blocks ask for them, and a table of positions. Chunks in place work on one microbatch at a time, all of them.
 void add_document_starts(ClassDraft& draft, ChunkDraft& chunk) {
   const bool positions = has_embedding(chunk) && draft.in.plan.model.has_position_table();
-  if (!draft.in.runtime.separate_documents || draft.in.purpose == Purpose::inference) return;
+  if (!draft.in.runtime.separate_documents) return;
   if (!positions && first_block(chunk) > last_block(draft, chunk)) return;
   const auto before = std::ranges::find_if(draft.chunks, [](const ChunkDraft& other) { return other.document_starts >= 0; });
   chunk.document_starts = in_place(draft) && before != draft.chunks.end()
@@ -145,8 +146,9 @@ void add_temporaries(ClassDraft& draft) {
   const auto& model = draft.in.plan.model;
   const std::int64_t tokens = draft.out.shape.tokens();
   const Bytes element = element_size(draft.in.plan.precision);
-  draft.buffers.scalars = add_buffer(draft, "scalars", Category::workspace, scalar::count * fp64_size, 1, true);
-  draft.buffers.totals = add_buffer(draft, "totals", Category::workspace, scalar::count * fp64_size, 1, true);
+  const Bytes scalars = scalar::number(draft.in.runtime.sources) * fp64_size;
+  draft.buffers.scalars = add_buffer(draft, "scalars", Category::workspace, scalars, 1, true);
+  draft.buffers.totals = add_buffer(draft, "totals", Category::workspace, scalars, 1, true);
   if (draft.in.runtime.library_scratch.count > 0)
     draft.out.scratch = add_buffer(draft, "library scratch", Category::workspace, draft.in.runtime.library_scratch, 1, true);
   for (ChunkDraft& chunk : draft.chunks) {
@@ -164,7 +166,7 @@ void add_temporaries(ClassDraft& draft) {
     chunk.gradient = in_place(draft) && chunk.chunk > 0 ? draft.chunks.front().gradient
                                                         : add_buffer(draft, "gradient" + chunk_suffix(draft, chunk), Category::activations,
                                                                      rows, chunk_copies(draft, chunk).gradients);
-    if (recomputes_blocks(draft, chunk) && model.norm == model::NormPlacement::post && draft.buffers.discard < 0)
+    if (recomputes_blocks(draft, chunk) && model::end_keeps(model) && draft.buffers.discard < 0)
       draft.buffers.discard = add_buffer(draft, "discarded activation", Category::workspace, rows);
   }
   for (ChunkDraft& chunk : draft.chunks) {
@@ -196,7 +198,7 @@ void add_temporaries(ClassDraft& draft) {
         shares_tokens(draft)
             ? reduce_scatter_staging(tokens, std::max(model.hidden, model.embedding_width) * element, draft.in.kind.tensor_parallel)
             : all_reduce_staging(partial, element, draft.in.kind.tensor_parallel));
-  Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(draft.in.plan));
+  Bytes staging = all_reduce_staging(scalars, fp64_size, plan::rank_count(draft.in.plan));
   if (is_training(draft)) staging = std::max(staging, sum_staging(draft));
   if (is_training(draft) && draft.slots.tensor >= 0)
     for (const Part& part : draft.out.parts)

@@ -48,6 +48,7 @@ class Lowering {
     program_.purpose = purpose;
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
+    program_.sources = runtime.sources;
     program_.ranks.resize(highest_rank(plan) + 1);
     first_trained_ = model::first_trained_layer(plan.model, program_.tensors);
   }
@@ -158,10 +159,17 @@ class Lowering {
       Group& group = add_group(kind, std::move(groups[g]));
       group.subgroups = subgroups;
       if (g > 0) continue;
-      if (!subgroups.empty() || program_.plan.shard_optimizer) sharing.rooms = reduction_bounds(group);
+      if (!subgroups.empty() || program_.plan.shard_optimizer) sharing.rooms = bounds_of(group);
       for (Rank rank : group.members) binding(rank).whole.push_back(static_cast<int>(binding(rank).groups.size()) - 1);
     }
     kept = std::move(sharing);
+  }
+
+  /// The same for groups of as many members in the same subgroups, as those of most stages are.
+  const std::vector<ReductionBounds>& bounds_of(const Group& group) {
+    auto& known = bounds_[{group.members.size(), group.subgroups}];
+    if (known.empty()) known = reduction_bounds(group);
+    return known;
   }
 
   /// Stages stand one after the other in it, replicas in order.
@@ -321,6 +329,7 @@ class Lowering {
   const schedule::PipelineSchedule schedule_;
   std::vector<Sharing> data_groups_;  ///< by stage
   Sharing tied_groups_;
+  std::map<std::pair<std::size_t, SubgroupLevels>, std::vector<ReductionBounds>> bounds_;  ///< of groups that were asked for
   std::vector<int> first_deal_;  ///< by stage: index of replica 0's in Program::first_sequences
   std::map<ClassKey, int> classes_;
   std::map<std::tuple<std::string_view, int, int, std::pair<ReductionBounds, ReductionBounds>>, std::vector<int>>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "class_instructions.hpp"
+#include "flotilla/model/block_end.hpp"
 #include "messages.hpp"
 #include "weights_halves.hpp"
 
@@ -51,8 +52,8 @@ void add_block_forward(ClassDraft& draft, const ChunkDraft& chunk, int layer, bo
   if (shares_tokens(draft))
     add_begin(draft, chunk, Operation::mlp_begin_forward, layer, operands(Mode::update), recompute, {draft.buffers.partial});
   const int mlp = add_compute(draft, chunk, Operation::mlp_forward, layer, operands(Mode::update), recompute);
-  // Again in backward, a pre-norm block has now all it keeps; a post-norm one still needs its last norm's input.
-  if (recompute && draft.in.plan.model.norm == model::NormPlacement::pre) return;
+  // Again in backward, a block has now all it keeps, unless a norm follows that needs its input.
+  if (recompute && !model::end_keeps(draft.in.plan.model)) return;
   let_next_wait_for(draft, sum_partial(draft, layer, mlp, false));
   add_compute(draft, chunk, Operation::block_end_forward, layer,
               joined({{Role::partial, draft.buffers.partial, Mode::read},

@@ -20,7 +20,7 @@ class Ranks {
   using Pieces = std::map<int, std::vector<RankHolding>>;  ///< by tensor, apart from each other
   using Seat = std::array<int, 3>;                         ///< own stage, tensor degree and index
 
-  Ranks(const plan::Plan& plan, const Placement& placement) : plan_{plan}, tensors_{model::tensors(plan.model)} {
+  Ranks(const plan::Plan& plan, const RankLocations& placement) : plan_{plan}, tensors_{model::tensors(plan.model)} {
     for (int s = 0; s < plan::own_stages(plan); ++s)
       for (const plan::Replica& replica : plan.stages[at(s)].replicas)
         for (std::size_t i = 0; i < replica.devices.size(); ++i)
@@ -155,7 +155,7 @@ struct KeptState::State {
   }
 };
 
-KeptState::KeptState(const plan::Plan& from, const plan::Plan& to, const Placement& from_placement, const Placement& to_placement)
+KeptState::KeptState(const plan::Plan& from, const plan::Plan& to, const RankLocations& from_placement, const RankLocations& to_placement)
     : state_{new State{{from, from_placement}, {to, to_placement}}} {}
 KeptState::~KeptState() = default;
 

@@ -48,7 +48,7 @@ struct Layout {
 
 class Mover {
  public:
-  Mover(const plan::Plan& from, const plan::Plan& to, const Placement& placement)
+  Mover(const plan::Plan& from, const plan::Plan& to, const RankLocations& placement)
       : from_{from},
         to_{to},
         old_pieces_{pieces_of(from, placement)},
@@ -168,7 +168,7 @@ Bytes Migration::moved() const {
   return bytes;
 }
 
-Migration migrate(const plan::Plan& from, const plan::Plan& to, const Placement& placement) {
+Migration migrate(const plan::Plan& from, const plan::Plan& to, const RankLocations& placement) {
   auto theirs = to.model;
   theirs.name = from.model.name;
   FLOTILLA_REQUIRE(theirs == from.model, ErrorKind::bad_input, "the plan in use is for ", from.model.name, ", the new one for ",

@@ -81,7 +81,7 @@ RankHolding whole_shard(const model::Tensor& tensor, Rank rank, int tensor_paral
   return {rank, -1, false, rectangles_of(plan::boxes(tensor, plan::shard(tensor, tensor_parallel, tensor_index)), row_elements(tensor))};
 }
 
-std::vector<std::vector<RankHolding>> pieces_of(const plan::Plan& plan, const Placement& placement) {
+std::vector<std::vector<RankHolding>> pieces_of(const plan::Plan& plan, const RankLocations& placement) {
   std::vector<std::vector<RankHolding>> held;
   if (!plan.shard_optimizer) return held;
   std::vector<Rank> ranks;

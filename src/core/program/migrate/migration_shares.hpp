@@ -30,7 +30,7 @@ RankHolding whole_shard(const model::Tensor&, Rank, int tensor_parallel, int ten
 
 /// By tensor the pieces of all ranks under a plan; empty where nothing is sharded. The ranks are the plan's. Pieces of one rank may
 /// meet: a tensor that no degree cuts is summed in all of a rank's groups.
-std::vector<std::vector<RankHolding>> pieces_of(const plan::Plan&, const Placement&);
+std::vector<std::vector<RankHolding>> pieces_of(const plan::Plan&, const RankLocations&);
 
 /// Where a plan keeps a tensor's numbers: in the ranks' shards, or in pieces of them where the optimizer is sharded. The weights in half
 /// precision are in the shards always.

@@ -19,7 +19,7 @@ std::map<Rank, std::string> zones_of(const plan::Plan& plan) {
 
 }  // namespace
 
-TransferSources::TransferSources(const plan::Plan& from, const plan::Plan& to, const Placement& placement)
+TransferSources::TransferSources(const plan::Plan& from, const plan::Plan& to, const RankLocations& placement)
     : placement_{placement}, old_zones_{zones_of(from)}, new_zones_{zones_of(to)} {}
 
 int TransferSources::distance(Rank holder, Rank rank) const {

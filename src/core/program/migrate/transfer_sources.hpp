@@ -12,7 +12,7 @@ namespace flotilla::program {
 /// least to send so far.
 class TransferSources {
  public:
-  TransferSources(const plan::Plan& from, const plan::Plan& to, const Placement& placement);
+  TransferSources(const plan::Plan& from, const plan::Plan& to, const RankLocations& placement);
 
   /// Takes all of `missing` from `holders`, among which it is in one place at least: calls take(holder, as it lies here, there). What the
   /// rank has itself it takes first.
@@ -24,7 +24,7 @@ class TransferSources {
   std::int64_t sent(Rank rank) const { return rank.index() < sent_.size() ? sent_[rank.index()] : 0; }
   void send(Rank rank, std::int64_t bytes);
 
-  const Placement& placement_;
+  const RankLocations& placement_;
   std::map<Rank, std::string> old_zones_, new_zones_;
   std::vector<std::int64_t> sent_;  ///< bytes to others, by rank
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/plan/batch_partition.hpp"
@@ -108,6 +110,7 @@ struct PlanCase {
   StageBounds* bounds = nullptr;
   ReplicaCount count;
   int excluded = 0, kept = 0;  ///< steps of time: the largest within which none ends, the least where that is open
+  double fits = 0;             ///< within `excluded`: the part of a plan that the devices are enough for, at most
   BoundProof::Case proof;
 };
 
@@ -149,15 +152,20 @@ class FloorSearch {
     for (const pool::PoolType& type : device_pool_.types) of_a_host = std::max(of_a_host, type.per_node);
     for (const auto [least, last] : {ReplicaCount{1, of_a_host}, {of_a_host + 1, most}})
       if (least <= most && (!fixed.data || (*fixed.data >= least && *fixed.data <= last)))
-        cases_.push_back(
-            {text(least, " to ", std::min(last, most), " pipeline replicas"), &shared, {least, std::min(last, most)}, lowest, highest, {}});
+        cases_.push_back({text(least, " to ", std::min(last, most), " pipeline replicas"),
+                          &shared,
+                          {least, std::min(last, most)},
+                          lowest,
+                          highest,
+                          0,
+                          {}});
     const bool known = !device_pool_.request.previous || has_pipeline_replicas(*device_pool_.request.previous);
     if (uneven)
       add_case("stages with replica counts of their own", {1, batch},
                known ? uneven_space_of(device_pool_) : widest_space_of(device_pool_, costs_.is_ours));
   }
   void add_case(std::string plans, const ReplicaCount& count, const Space& space) {
-    cases_.push_back({std::move(plans), &bounds_.emplace_back(device_pool_, costs_, sums_, space), count, lowest, highest, {}});
+    cases_.push_back({std::move(plans), &bounds_.emplace_back(device_pool_, costs_, sums_, space), count, lowest, highest, 0, {}});
   }
 
   /// `within`: seconds, at least; what an iteration may cost limits the devices that it may hold for that long.
@@ -221,19 +229,10 @@ class FloorSearch {
       packing.prices.assign(scarce.size(), 0);
     else
       prices_ = packing.prices;
+    one.fits = std::accumulate(packing.prices.begin(), packing.prices.end(), 0.0);
     for (std::size_t r = 0; r < scarce.size(); ++r) scarce[r].price = packing.prices[r];
     auto potentials = cheapest_path(demand, price_of_types(scarce, packing.prices)).potentials;
     one.proof = {one.plans, seconds, one.count.least, by_batch, std::move(scarce), std::move(potentials), {}};
-    return true;
-  }
-
-  /// The case that was last not excluded first: it is likely not to be again.
-  bool exclude(int step, double within) {
-    for (std::size_t c = 0; c < cases_.size(); ++c) {
-      if (exclude(cases_[c], step, within)) continue;
-      std::rotate(cases_.begin(), cases_.begin() + static_cast<std::ptrdiff_t>(c), cases_.begin() + static_cast<std::ptrdiff_t>(c) + 1);
-      return false;
-    }
     return true;
   }
 
@@ -273,30 +272,63 @@ class FloorSearch {
 
   static int step_before(double seconds) { return static_cast<int>(std::floor(std::log2(seconds) * steps_of_an_octave)); }
 
-  /// From a guess upwards in ever larger strides, then halving the last one.
+  /// A time within which no plan of a case ends, and the part of a plan that fits; 0: not known.
+  struct ExcludedStep {
+    int step = 0;
+    double fits = 0;
+  };
+  /// The step at which a whole plan fits if what fits grows with the time as between two steps; nothing where that is not known.
+  static std::optional<int> where_one_fits(const ExcludedStep& before, const ExcludedStep& last) {
+    if (!(before.fits > 0 && last.fits > before.fits)) return std::nullopt;
+    const double now = time_of(last.step), slope = (last.fits - before.fits) / (now - time_of(before.step));
+    return step_before(now + (1 - last.fits) / slope);
+  }
+
+  /// The last step up to `most` within which no plan of the case ends; none does within `low`. From a guess upwards: twice the time fits
+  /// twice as much of a plan, or more. Then between the last step that is excluded and the first that is open.
+  int last_excluded(PlanCase& one, int low, int guess, int most) {
+    ExcludedStep before{low}, last{low};
+    const auto excludes = [&](int step) {
+      if (!exclude(one, step, time_of(last.step))) return false;
+      before = last, last = {step, step == one.excluded ? one.fits : 0};
+      return true;
+    };
+    int open = guess;
+    for (int stride = 4; excludes(open); stride *= 2) {
+      const double octaves = last.fits > 0 ? -std::log2(last.fits) : 1;
+      open += std::max(stride, static_cast<int>(std::min(octaves, 1.0) * steps_of_an_octave) + 1);
+      if (open > most) return most;
+    }
+    for (int tries = 0; open - last.step > 1; ++tries) {
+      const int middle = last.step + (open - last.step) / 2;
+      const bool halve = tries % 3 == 2;  // where what fits grows in leaps
+      const int next = halve ? middle : std::clamp(where_one_fits(before, last).value_or(middle), last.step + 1, open - 1);
+      if (!excludes(next)) open = next;
+    }
+    return last.step;
+  }
+
+  /// Case by case, each no farther than those before allow. The one with the most freedom comes first: it is likely to allow least.
   BoundProof least_time() {
     BoundProof floor;
     floor.bound = floor.seconds = least_sure();
-    int low = step_before(floor.seconds), high = std::max(low + 1, step_before(least_guess()));
-    const int end = high + farthest;
+    int low = step_before(floor.seconds), guess = std::max(low + 1, step_before(least_guess()));
+    const int end = guess + farthest;
     const bool budget = device_pool_.request.objective.limits.usd_per_iteration.has_value();
-    do {
-      for (int stride = 32; exclude(high, time_of(low)); stride *= 2) {
-        low = high, high += stride;
-        floor.bound = floor.seconds = time_of(low);
-        if (high > end) {  // however long it may take, nothing fits
-          floor.bound = impossible;
-          return floor;
-        }
+    for (bool moved = true; moved;) {
+      int reached = end;
+      for (auto one = cases_.rbegin(); one != cases_.rend(); ++one)
+        reached = last_excluded(*one, low, reached == end ? guess : reached, reached);
+      if (reached == end) {  // however long it may take, nothing fits
+        floor.bound = impossible;
+        return floor;
       }
-      while (high - low > 1) {
-        const int middle = low + (high - low) / 2;
-        (exclude(middle, time_of(low)) ? low : high) = middle;
-        if (low == middle) floor.bound = floor.seconds = time_of(low);
-      }
+      moved = budget && reached > low;
+      if (reached > low) floor.bound = floor.seconds = time_of(reached);
       // A budget for an iteration pays for fewer devices the longer it lasts: what was open under a lower bound may be excluded now.
       for (PlanCase& one : cases_) one.kept = highest;
-    } while (budget && exclude(high, time_of(low)));
+      low = reached, guess = low + 1;
+    }
     return floor;
   }
 
@@ -317,7 +349,7 @@ class FloorSearch {
   }
 
   const DevicePool& device_pool_;
-  LayerCosts costs_;
+  LeastLayerCosts costs_;
   SumTable sums_;
   static constexpr int lowest = std::numeric_limits<int>::min(), highest = std::numeric_limits<int>::max();
   std::deque<StageBounds> bounds_;

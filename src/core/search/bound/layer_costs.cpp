@@ -34,7 +34,7 @@ class LayerCostsBuilder {
         layer_cost_table_{layer_cost_table},
         largest_{std::min(largest, request_.global_batch)} {}
 
-  LayerCosts run() {
+  LeastLayerCosts run() {
     costs_.layers = request_.model.layers();
     costs_.is_ours = layer_cost_table_.bounds() != nullptr;
     count_elements();
@@ -49,7 +49,7 @@ class LayerCostsBuilder {
 
  private:
   void count_elements() {
-    for (const auto& tensor : model::tensors(one_block())) {
+    for (const auto& tensor : model::tensors(one_block(true))) {
       const auto elements = static_cast<double>(tensor.elements());
       if (tensor.tied_layer >= 0)
         costs_.elements.token_embedding += elements;
@@ -58,10 +58,13 @@ class LayerCostsBuilder {
     }
   }
 
-  /// Blocks are alike: counting one of them is enough.
-  model::Config one_block() const {
+  /// Blocks are alike: counting one of them is enough. Where some have experts, of both kinds the one with `fewer` elements, or the other.
+  model::Config one_block(bool fewer) const {
     model::Config model = request_.model;
+    const bool dense = fewer && model.has_dense_blocks();
     model.blocks = 1;
+    model.experts.dense_blocks.clear();
+    if (dense) model.experts = {};
     return model;
   }
   static int kind_of(int layer_of_one_block) { return layer_of_one_block; }
@@ -146,6 +149,10 @@ class LayerCostsBuilder {
     if (request_.model.blocks > 1) {
       const double one = bytes(1, 2);
       out.block = bytes(1, 3) - one;
+      if (!request_.model.experts.dense_blocks.empty()) {
+        const double beside = one - (bytes(1, 3) - bytes(2, 3));
+        for (int block = 1; block <= request_.model.blocks; ++block) out.block = std::min(out.block, bytes(block, block + 1) - beside);
+      }
       out.without_blocks = {one - out.block, bytes(0, 2) - out.block, bytes(layers - 2, layers) - out.block,
                             bytes(0, layers) - request_.model.blocks * out.block};
     }
@@ -175,8 +182,8 @@ class LayerCostsBuilder {
   }
   /// At most: as though small tensors were whole.
   double elements_of_a_device(double all, const Interval& i, int tensor) const {
-    if (tensor == 1) return all;
-    const model::Config model = one_block();
+    if (tensor == 1 && request_.model.experts.dense_blocks.empty()) return all;
+    const model::Config model = one_block(false);
     double held = 0, block_held = 0;
     for (const auto& tensor_of : model::tensors(model)) {
       const auto elements = static_cast<double>(plan::shard(tensor_of, tensor, 0).elements());
@@ -203,13 +210,13 @@ class LayerCostsBuilder {
   const PlanRequest& request_;
   LayerCostTable& layer_cost_table_;
   int largest_;
-  LayerCosts costs_;
+  LeastLayerCosts costs_;
   mutable std::vector<std::pair<std::array<int, 3>, StageBytes>> stage_bytes_;
 };
 
 }  // namespace
 
-LayerCosts layer_costs_of(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest) {
+LeastLayerCosts layer_costs_of(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest) {
   return LayerCostsBuilder{device_pool, layer_cost_table, largest}.run();
 }
 

@@ -42,14 +42,14 @@ struct ReplicaOption {
 };
 
 /// Elements of which gradients are summed, over the whole tensor-parallel group; the token embedding's apart.
-struct Elements {
+struct SummedElements {
   ByKind own{};
   double token_embedding = 0;
 };
 
-struct LayerCosts {
+struct LeastLayerCosts {
   std::vector<ReplicaOption> options;
-  Elements elements;
+  SummedElements elements;
   int layers = 0;
   bool is_ours = true;  ///< our own runtime's: gradient sums, schedules and memory are known
   int blocks(const Interval& i) const { return std::min(i.last, layers - 1) - std::max(i.first, 1); }
@@ -62,6 +62,6 @@ struct LayerCosts {
 };
 
 /// `largest`: sequences of the largest microbatch of the space.
-LayerCosts layer_costs_of(const pool::DevicePool&, pool::LayerCostTable&, int largest);
+LeastLayerCosts layer_costs_of(const pool::DevicePool&, pool::LayerCostTable&, int largest);
 
 }  // namespace flotilla::search::bound

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace flotilla::search::bound {
 namespace {
 
 constexpr double nearly = 1e-9;
+constexpr std::size_t two_groups = 0;  // of SumTable::number_of
 
 /// The most whole sequences of the batch that any size of microbatch does within its time.
 struct MostSequences {
@@ -25,8 +27,8 @@ struct MostSequences {
 
 }  // namespace
 
-StageBounds::StageBounds(const pool::DevicePool& device_pool, const LayerCosts& costs, SumTable& sums, const Space& space)
-    : device_pool_{device_pool}, costs_{costs}, sums_{sums}, space_{space} {
+StageBounds::StageBounds(const pool::DevicePool& device_pool, const LeastLayerCosts& costs, SumTable& sums, const Space& space)
+    : device_pool_{device_pool}, costs_{costs}, sums_{sums}, space_{space}, remainders_(sums.numbers() * costs.options.size()) {
   set_waits();
   for (int first = 0; first < costs_.layers; ++first)
     for (int last = first + 1; last <= costs_.layers; ++last)
@@ -106,6 +108,28 @@ double StageBounds::after_all(const ReplicaOption& option, const Interval& i, in
   return least;
 }
 
+const StageBounds::Remainder& StageBounds::remainder(const ReplicaOption& option, const Interval& i, std::size_t number_of_groups) {
+  auto& known = remainders_[number_of_groups * costs_.options.size() + number_of(option)];
+  if (known.empty()) set_remainders(option, number_of_groups, known);
+  return known[content_of(i)];
+}
+
+/// A stage of each content, wherever it stands.
+void StageBounds::set_remainders(const ReplicaOption& option, std::size_t number_of_groups, std::vector<Remainder>& out) {
+  const int groups = sums_.groups_of(number_of_groups);
+  out.resize(4 * at(costs_.layers));
+  const auto add = [&](const Interval& stage) {
+    Remainder& here = out[content_of(stage)];
+    here.update = update(option, stage);
+    here.after_passes = costs_.is_ours ? after_passes(option, stage, groups) : here.update;
+    here.after_all = costs_.is_ours ? after_all(option, stage, groups) : here.update;
+  };
+  for (int layers = 1; layers <= costs_.layers; ++layers) {
+    add({0, layers}), add({costs_.layers - layers, costs_.layers});
+    if (layers < costs_.layers) add({1, 1 + layers});
+  }
+}
+
 /// Each size of microbatch that fits. The iteration's last microbatch may be short. Either it is followed back through the stages before,
 /// or the full one ahead of it, and then its own passes do not count: so much is lost at most of the way back.
 void StageBounds::add_passes(const ReplicaOption& option, const Interval& i) {
@@ -129,7 +153,7 @@ void StageBounds::add_passes(const ReplicaOption& option, const Interval& i) {
 
 std::span<const StageBounds::Pass> StageBounds::passes(const ReplicaOption& option, const Interval& i) const {
   const int before = i.first * (2 * costs_.layers - i.first + 1) / 2 + (i.last - i.first - 1);  // intervals
-  const std::size_t at = pool::at(before) * costs_.options.size() + static_cast<std::size_t>(&option - costs_.options.data());
+  const std::size_t at = pool::at(before) * costs_.options.size() + number_of(option);
   return std::span{passes_}.subspan(first_pass_[at], first_pass_[at + 1] - first_pass_[at]);
 }
 
@@ -154,40 +178,39 @@ double StageBounds::hidden(const Pass& pass, const Interval& i, double seconds) 
   return std::max(0.0, pass.hides + std::min<double>(i.first, most) * pass.hides_later);
 }
 
-int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, int groups) const {
-  const double last = update(option, i);
-  const double beside = costs_.is_ours ? after_passes(option, i, groups) : last, all = costs_.is_ours ? after_all(option, i, groups) : last;
+int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, std::size_t number_of_groups) {
+  const Remainder& after = remainder(option, i, number_of_groups);
   MostSequences most{device_pool_.request.global_batch};
-  for (const Pass& pass : passes(option, i)) {
-    const double left = seconds - pass.wait - beside;
+  for (const Pass& pass : std::views::reverse(passes(option, i))) {  // large ones are fastest, most of them
+    const double left = seconds - pass.wait - after.after_passes;
     if (!most.may_be_more(left, pass.rate)) continue;  // whatever hides sums
     const double hides = costs_.is_ours ? hidden(pass, i, seconds) : 0;
-    most.allow(std::min(left, seconds - pass.wait_of_sums - all + hides), pass.rate, pass.least);
+    most.allow(std::min(left, seconds - pass.wait_of_sums - after.after_all + hides), pass.rate, pass.least);
   }
   return most.sequences;
 }
 
 /// `many` as where two hosts sum.
-StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interval& i, double seconds, const ReplicaCount& count) const {
+StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interval& i, double seconds, const ReplicaCount& count) {
   const int batch = device_pool_.request.global_batch;
-  const double last = update(option, i), own_last = space_.sharded ? 0 : last;
+  const double last = remainder(option, i, two_groups).update, own_last = space_.sharded ? 0 : last;
   const bool fits_one_host = count.most > 1 && option.tensor + std::max(2, count.least) - 1 <= device_pool_.types[at(option.type)].per_node;
   MostSequences alone{batch}, one_host{batch};
-  for (const Pass& pass : passes(option, i)) {
+  for (const Pass& pass : std::views::reverse(passes(option, i))) {
     if (count.least == 1) alone.allow(seconds - pass.wait - last, pass.rate, pass.least);
     if (fits_one_host) one_host.allow(seconds - pass.wait - own_last, pass.rate, pass.least);
   }
-  return {alone.sequences, one_host.sequences, count.most > 1 ? many(option, i, seconds, 2) : 0};
+  return {alone.sequences, one_host.sequences, count.most > 1 ? many(option, i, seconds, two_groups) : 0};
 }
 
 /// Of every option.
-void StageBounds::add_shares(const Interval& i, double seconds, const ReplicaCount& count, std::vector<Share>& out) const {
+void StageBounds::add_shares(const Interval& i, double seconds, const ReplicaCount& count, std::vector<Share>& out) {
   const std::size_t begin = out.size();
   for (const ReplicaOption& option : costs_.options) out.push_back(share(option, i, seconds, count));
   const std::span<Share> all = std::span{out}.subspan(begin);
   if (!costs_.is_ours || count.most == 1) return;
-  const int groups = groups_needed(all, count);
-  for (std::size_t o = 0; groups > 2 && o < all.size(); ++o)
+  const std::size_t groups = sums_.number_of(groups_needed(all, count));
+  for (std::size_t o = 0; groups > two_groups && o < all.size(); ++o)
     if (all[o].many > 0) all[o].many = many(costs_.options[o], i, seconds, groups);
 }
 
@@ -243,7 +266,7 @@ void StageBounds::add_demand(std::span<const Share> shares, const ReplicaCount& 
   }
 }
 
-void StageBounds::list_replicas(double seconds, const ReplicaCount& count, std::vector<BoundProof::Replica>& out) const {
+void StageBounds::list_replicas(double seconds, const ReplicaCount& count, std::vector<BoundProof::Replica>& out) {
   std::vector<Share> all;
   for (int first = 0; first < costs_.layers; ++first)
     for (int last = first + 1; last <= costs_.layers; ++last) {
@@ -259,7 +282,7 @@ void StageBounds::list_replicas(double seconds, const ReplicaCount& count, std::
     }
 }
 
-double StageBounds::expense_of(const ReplicaOption& option, const Interval& i, double seconds) const {
+double StageBounds::expense_of(const ReplicaOption& option, const Interval& i, double seconds) {
   const double price = device_pool_.types[at(option.type)].price * option.tensor, batch = device_pool_.request.global_batch;
   const Share most = share(option, i, seconds, {1, device_pool_.request.global_batch});
   const double last = update(option, i);

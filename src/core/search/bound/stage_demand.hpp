@@ -40,7 +40,7 @@ struct ReplicaCount {
 
 class StageBounds {
  public:
-  StageBounds(const pool::DevicePool&, const LayerCosts&, SumTable&, const Space&);
+  StageBounds(const pool::DevicePool&, const LeastLayerCosts&, SumTable&, const Space&);
 
   const Space& space() const { return space_; }
   /// Within `seconds`, of plans with so many replicas in every stage. `by_batch`: how much of a stage's replicas counts by the part of the
@@ -50,7 +50,7 @@ class StageBounds {
   /// be infinite). In the place of devices.
   StageDemand expense(double seconds);
   /// What every replica of every stage can take at most within `seconds`; those that can take nothing are left out.
-  void list_replicas(double seconds, const ReplicaCount&, std::vector<BoundProof::Replica>&) const;
+  void list_replicas(double seconds, const ReplicaCount&, std::vector<BoundProof::Replica>&);
 
  private:
   /// What a replica may do within the time.
@@ -72,6 +72,18 @@ class StageBounds {
     double hides = 0, hides_later = 0;  ///< seconds of sums: while the last one goes back; while one more makes its weights' gradients
     int least = 1;                      ///< sequences
   };
+  /// What follows a stage's passes on a replica, at least, by what the stage holds: seconds of its optimizer where it is not sharded, and
+  /// where hosts share the stage of what cannot hide, and of all sums and what follows them.
+  struct Remainder {
+    double update = 0, after_passes = 0, after_all = 0;
+  };
+  std::size_t number_of(const ReplicaOption& option) const { return static_cast<std::size_t>(&option - costs_.options.data()); }
+  /// Of the stages' ends and blocks: equal for all that follows from them alone.
+  std::size_t content_of(const Interval& i) const {
+    return ((costs_.begins(i) ? 1U : 0U) + (costs_.ends(i) ? 2U : 0U)) * at(costs_.layers) + at(costs_.blocks(i));
+  }
+  const Remainder& remainder(const ReplicaOption&, const Interval&, std::size_t number_of_groups);
+  void set_remainders(const ReplicaOption&, std::size_t number_of_groups, std::vector<Remainder>&);
   void add_passes(const ReplicaOption&, const Interval&);
   std::span<const Pass> passes(const ReplicaOption&, const Interval&) const;
   double wait(const MicrobatchCosts&, double rate, const Waits&, const Interval&) const;
@@ -79,20 +91,21 @@ class StageBounds {
   double update(const ReplicaOption&, const Interval&) const;
   double after_all(const ReplicaOption&, const Interval&, int groups) const;
   double after_passes(const ReplicaOption&, const Interval&, int groups) const;
-  int many(const ReplicaOption&, const Interval&, double seconds, int groups) const;
-  Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&) const;
-  void add_shares(const Interval&, double seconds, const ReplicaCount&, std::vector<Share>&) const;
+  int many(const ReplicaOption&, const Interval&, double seconds, std::size_t number_of_groups);
+  Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&);
+  void add_shares(const Interval&, double seconds, const ReplicaCount&, std::vector<Share>&);
   int groups_needed(std::span<const Share>, const ReplicaCount&) const;
   void add_demand(std::span<const Share>, const ReplicaCount&, double by_batch, double* least) const;
-  double expense_of(const ReplicaOption&, const Interval&, double seconds) const;
+  double expense_of(const ReplicaOption&, const Interval&, double seconds);
 
   const pool::DevicePool& device_pool_;
-  const LayerCosts& costs_;
+  const LeastLayerCosts& costs_;
   SumTable& sums_;
   Space space_;
   std::vector<Waits> waits_;  ///< by size of microbatch
   std::vector<Pass> passes_;
   std::vector<std::size_t> first_pass_;  ///< of an option in an interval; intervals in their order, and an end
+  std::vector<std::vector<Remainder>> remainders_;  ///< by number of groups and option, once asked for; then by ends and blocks
   // Of the last demand: the shares of all intervals, which do not depend on what counts.
   double seconds_ = -1;
   ReplicaCount count_;

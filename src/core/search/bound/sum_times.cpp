@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace flotilla::search::bound {
 namespace {
@@ -32,7 +33,7 @@ double SumTable::Link::alone(double bytes) const {
   return adds ? cluster::sum_time(*link, size).value : cluster::transfer_time(*link, size).value;
 }
 
-SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
+SumTable::SumTable(const pool::DevicePool& device_pool, const LeastLayerCosts& costs)
     : device_pool_{device_pool},
       costs_{costs},
       zones_{static_cast<int>(device_pool.zones.size())},
@@ -60,12 +61,30 @@ SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
     for (const auto& fit : device_pool.profile.link_fits)
       if (is_used(fit) && touches(fit.from_type, fit.to_type, type))
         (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
-    for (Links* links : {&inside_[t], &between_[t]})
+    for (Links* links : {&inside_[t], &between_[t]}) {
+      drop_twins(*links);
       for (Link& link : *links) {
         if (link.link) link.latency = link.alone(0);
         link.empty = link.seconds(MessageSize{0}, 1);
       }
+    }
   }
+}
+
+/// Links of many zones take equally long: one of them is enough.
+void SumTable::drop_twins(Links& links) {
+  const auto same = [](const Link& a, const Link& b) {
+    if (a.fit || b.fit)
+      return a.fit && b.fit &&
+             std::tie(a.fit->a, a.fit->b, a.fit->c, a.fit->most, a.fit->from_count) ==
+                 std::tie(b.fit->a, b.fit->b, b.fit->c, b.fit->most, b.fit->from_count);
+    return a.adds == b.adds && a.link->lanes == b.link->lanes && a.link->pieces == b.link->pieces &&
+           a.link->sum_pieces == b.link->sum_pieces;
+  };
+  Links kept;
+  for (const Link& link : links)
+    if (std::ranges::none_of(kept, [&](const Link& other) { return same(link, other); })) kept.push_back(link);
+  links = std::move(kept);
 }
 
 /// A link may be named by hosts, zones or types; it is another's only where it names types of the pool, and not this one.
@@ -128,9 +147,9 @@ const std::vector<SumTimes>& SumTable::known(const ReplicaOption& option) {
   return known;
 }
 
-const SumTimes& SumTable::between_hosts(const ReplicaOption& option, int groups) {
+std::size_t SumTable::number_of(int groups) const {
   const auto above = std::ranges::upper_bound(groups_, std::max(groups, groups_.front()));
-  return known(option)[static_cast<std::size_t>(above - groups_.begin()) - 1];
+  return static_cast<std::size_t>(above - groups_.begin()) - 1;
 }
 
 }  // namespace flotilla::search::bound

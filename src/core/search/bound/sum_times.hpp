@@ -24,9 +24,13 @@ struct MessageSize {
 /// above the least on, so that a lookup costs nothing and more hosts never make the bound smaller.
 class SumTable {
  public:
-  SumTable(const pool::DevicePool&, const LayerCosts&);
-  /// Members on `groups` hosts or more (at least 2). The option is one of LayerCosts::options.
-  const SumTimes& between_hosts(const ReplicaOption&, int groups);
+  SumTable(const pool::DevicePool&, const LeastLayerCosts&);
+  /// Members on `groups` hosts or more (at least 2). The option is one of LeastLayerCosts::options.
+  const SumTimes& between_hosts(const ReplicaOption& option, int groups) { return known(option)[number_of(groups)]; }
+  /// Which of the numbers of groups that are told apart stands for so many; 0: the one for two of them.
+  std::size_t number_of(int groups) const;
+  int groups_of(std::size_t number) const { return groups_[number]; }
+  std::size_t numbers() const { return groups_.size(); }
   int hosts() const { return hosts_; }
   int zones() const { return zones_; }
 
@@ -44,11 +48,12 @@ class SumTable {
   SumTimes times(const ReplicaOption&, int groups) const;
   double all_reduce(const ReplicaOption&, double elements, int groups) const;
   static double exchange(const Links&, double bytes, int members, int flows);
+  static void drop_twins(Links&);
   bool is_used(const cluster::LinkFit&) const;
   bool touches(const std::string& from, const std::string& to, int type) const;
 
   const pool::DevicePool& device_pool_;
-  const LayerCosts& costs_;
+  const LeastLayerCosts& costs_;
   int zones_ = 1, hosts_ = 0;
   std::vector<Links> between_, inside_;  ///< hosts; by type
   /// For each number of groups, the least over it and all larger ones.

@@ -5,11 +5,6 @@
 #include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::search::pool {
-namespace {
-
-constexpr double never = 1e300;
-
-}  // namespace
 
 std::vector<plan::ScheduleKind> other_schedules(const program::Runtime& runtime, int devices) {
   std::vector<plan::ScheduleKind> all;
@@ -325,11 +320,16 @@ PipelineReplica CandidateGenerator::sample(const Pattern& pattern, int microbatc
 
 /// The time of columns whose blocks could be cut anywhere, without embedding, head and sums.
 double CandidateGenerator::least_value(const Pattern& pattern, int microbatch, double pipelines, plan::Recompute recompute) {
-  double speed = 0, price = 0;
+  double speed = 0, price = 0, own_speed = 0;
+  const Kind* before = nullptr;
   for (const Kind& kind : pattern) {
-    const LeastPassTime& s = estimate_.layer_cost_table().least_pass(kind.type, kind.tensor, microbatch, recompute);
-    if (!s.usable) return never;
-    speed += 1 / s.block;
+    if (before == nullptr || kind != *before) {  // most stages are as the one before
+      const LeastPassTime& s = estimate_.layer_cost_table().least_pass(kind.type, kind.tensor, microbatch, recompute);
+      if (!s.usable) return never;
+      own_speed = 1 / s.block;
+    }
+    before = &kind;
+    speed += own_speed;
     price += kind.tensor * device_pool_.types[at(kind.type)].price;
   }
   const double pace = device_pool_.request.model.blocks / speed, turns = device_pool_.request.global_batch / (pipelines * microbatch);

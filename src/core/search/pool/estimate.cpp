@@ -138,11 +138,13 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
   double before = 0;  // messages of the boundary before the stage, there and back
   double passes = 0, longest = 0;
   const schedule::Schedule& schedule = schedule_of(candidate);
+  const LeastPassTime* of_stage = nullptr;
   for (int s = 0; s < stages; ++s) {
     const Slot& slot = pipeline.slots[at(s)];
-    const LeastPassTime& of_stage = pass_times(candidate, pipeline, s, microbatch);
-    if (!of_stage.usable) return false;
-    const double here = pass(of_stage, candidate.cuts[at(s)], candidate.cuts[at(s + 1)]);
+    const bool as_before = s > 0 && slot == pipeline.slots[at(s - 1)] && candidate.recompute[at(s)] == candidate.recompute[at(s - 1)];
+    if (!as_before) of_stage = &pass_times(candidate, pipeline, s, microbatch);
+    if (!of_stage->usable) return false;
+    const double here = pass(*of_stage, candidate.cuts[at(s)], candidate.cuts[at(s + 1)]);
     double behind = 0;
     if (s + 1 < stages) {
       const Slot& next = pipeline.slots[at(s + 1)];

@@ -4,6 +4,8 @@
 
 namespace flotilla::search::pool {
 
+inline constexpr double never = 1e300;  ///< more than any candidate's estimate; finite, so that it can be computed with
+
 /// A candidate's time without its program: per column (n - 1) times the slowest stage plus one way through all stages and back, the last
 /// microbatch as short as it is, sequences dealt so that columns end together; then gradient sums and the optimizer. Sums of exact layer
 /// times, so it is close; candidates that it ranks high are forecast.

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "candidate_plan.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
 
@@ -15,9 +14,6 @@ namespace {
 
 constexpr double bytes_of_moments = 8, bytes_of_fp32_copy = 4;  // bytes for an element, of Adam
 constexpr int microbatches = 3;                                 // of the small plan: stage s of 3 keeps 3 - s of them
-constexpr std::size_t degrees = 16, modes = 3, layouts = 2;     // layouts: of tokens, whole or shared
-
-std::size_t logarithm(int power_of_two) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(power_of_two)) - 1); }
 
 double bytes(const simulate::MemoryForecast& memory, program::Category category) {
   return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
@@ -94,22 +90,8 @@ LayerCostTable::LayerCostTable(const DevicePool& device_pool, PlanEvaluator& eva
   token_embedding_share_ = all > 0 ? token_embedding / all : 0;
 }
 
-std::size_t LayerCostTable::index(const Way& way) const {
-  return ((at(way.type) * degrees + logarithm(way.tensor)) * modes + static_cast<std::size_t>(way.recompute)) * layouts +
-         (way.shares_tokens ? 1 : 0);
-}
-
-std::size_t LayerCostTable::index(const Way& way, int microbatch) const {
-  return index(way) * numbers_of_sizes + number_of_size(microbatch);
-}
-
-const LeastPassTime& LayerCostTable::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
-  return least_pass({type, tensor, recompute, shares_tokens(tensor, shared)}, microbatch);
-}
-
-const LeastPassTime& LayerCostTable::least_pass(const Way& way, int microbatch) {
+const LeastPassTime& LayerCostTable::find_least_pass(const Way& way, int microbatch) {
   auto& known = least_passes_[index(way, microbatch)];
-  if (known) return *known;
   if (bounds_) return known.emplace(bound(way, microbatch).value_or(LeastPassTime{}));
   const LayerCostSample& s = of(way.type, way.tensor, microbatch, way.recompute, way.shares_tokens);
   return known.emplace(s.usable, s.embedding.pass, s.block.pass, s.head.pass);
@@ -162,13 +144,6 @@ double LayerCostTable::least_bytes(int first, int last, int tensor, int microbat
   return whole - elements / tensor * (request.precision == Precision::fp32 ? bytes_of_moments : bytes_of_moments + bytes_of_fp32_copy);
 }
 
-const LayerCostSample& LayerCostTable::of(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
-  const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
-  auto& known = known_[index(way, microbatch)];
-  if (!known) known = take(way, microbatch);
-  return *known;
-}
-
 /// With so many layers in its stages.
 plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count, std::span<const int> layers) const {
   const PlanRequest& request = device_pool_.request;
@@ -176,6 +151,7 @@ plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count,
   plan::Plan plan;
   plan.model = request.model;
   plan.model.blocks = std::accumulate(layers.begin(), layers.end(), -2);
+  plan.model.experts.dense_blocks.clear();  // blocks count as alike: as those with experts
   plan.length = request.length;
   plan.precision = request.precision;
   plan.sequence_parallel = way.shares_tokens || request.constraints.sequence_parallel.value_or(false);

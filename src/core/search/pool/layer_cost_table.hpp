@@ -1,10 +1,12 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "candidate_plan.hpp"
 #include "plan_evaluator.hpp"
 
 namespace flotilla::search::pool {
@@ -47,10 +49,17 @@ class LayerCostTable {
  public:
   LayerCostTable(const DevicePool&, PlanEvaluator&);
 
-  /// `shares_tokens`: sequence parallelism, which the request may fix for all.
-  const LayerCostSample& of(int type, int tensor, int microbatch, plan::Recompute, bool shares_tokens = false);
+  /// `shared`: sequence parallelism, which the request may fix for all.
+  const LayerCostSample& of(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared = false) {
+    const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
+    auto& known = known_[index(way, microbatch)];
+    if (!known) known = take(way, microbatch);
+    return *known;
+  }
   /// For what is to be ranked or ruled out: a small fraction of the work of a layer cost sample where the runtime is ours.
-  const LeastPassTime& least_pass(int type, int tensor, int microbatch, plan::Recompute, bool shares_tokens = false);
+  const LeastPassTime& least_pass(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared = false) {
+    return least_pass(Way{type, tensor, recompute, shares_tokens(tensor, shared)}, microbatch);
+  }
   /// Bytes of a device with layers [first, last) and one microbatch, at least; 0 where nothing is known without a layer cost sample.
   double least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute) const;
   /// What the forecaster's bound of a plan says of embedding, a block and the head; nothing where it knows too little.
@@ -73,11 +82,19 @@ class LayerCostTable {
   bool shares_tokens(int tensor, bool asked) const {
     return tensor > 1 && device_pool_.request.constraints.sequence_parallel.value_or(asked);
   }
-  std::size_t index(const Way&) const;
-  std::size_t index(const Way&, int microbatch) const;
+  static constexpr std::size_t degrees = 16, modes = 3, layouts = 2;  // layouts: of tokens, whole or shared
+  static std::size_t index(const Way& way) {
+    const auto degree = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(way.tensor)) - 1);
+    return ((at(way.type) * degrees + degree) * modes + static_cast<std::size_t>(way.recompute)) * layouts + (way.shares_tokens ? 1 : 0);
+  }
+  static std::size_t index(const Way& way, int microbatch) { return index(way) * numbers_of_sizes + number_of_size(microbatch); }
   /// The first devices of the first place that has so many; empty where none has.
   std::vector<Rank> group_of(int type, int tensor) const;
-  const LeastPassTime& least_pass(const Way&, int microbatch);
+  const LeastPassTime& least_pass(const Way& way, int microbatch) {
+    const auto& known = least_passes_[index(way, microbatch)];
+    return known ? *known : find_least_pass(way, microbatch);
+  }
+  const LeastPassTime& find_least_pass(const Way&, int microbatch);
   std::optional<LeastPassTime> bound(const Way&, int microbatch) const;
   std::unique_ptr<LayerCostSample> take(const Way&, int microbatch);
   /// Ours: microbatches of one sequence, on the first type with nodes of this one's size, and what is held once with as many as are looked

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "candidate_plan.hpp"
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "plan_evaluator.hpp"
 
@@ -66,7 +66,7 @@ class Network {
   simulate::ProfileCost cost_;
   program::Group group_;                ///< how the runtime sums, without members
   Bytes gradient_{4};                   ///< of one gradient when it is summed
-  program::Placement placement_;        ///< of the stock's devices
+  program::RankLocations placement_;    ///< of the stock's devices
   std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
   std::int64_t token_embedding_ = 0;
   std::map<std::vector<int>, Sums> sums_;

@@ -7,8 +7,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr double never = 1e300;
-
 struct Judged {
   Estimate estimate;
   double over_limits = 0;

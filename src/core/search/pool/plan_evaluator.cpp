@@ -24,7 +24,12 @@ Bytes PlanEvaluator::process_memory(const std::vector<cluster::Device>& devices)
   if (!device_pool_.request.process_memory) return {};
   std::map<std::string_view, int> count;
   int most = 1;
-  for (const auto& device : devices) most = std::max(most, ++count[device.host]);
+  for (std::size_t i = 0; i < devices.size();) {  // devices of a host stand side by side, most of them
+    const std::string_view host = devices[i].host;
+    int& here = count[host];
+    for (; i < devices.size() && devices[i].host == host; ++i) ++here;
+    most = std::max(most, here);
+  }
   return device_pool_.request.process_memory(most);
 }
 

@@ -266,7 +266,6 @@ std::vector<RankedCandidate> Refine::settled_moves(const CandidatePlan& from) {
 
 /// After small changes and trades, as long as estimates get better.
 RankedCandidate Refine::settled(CandidatePlan candidate) {
-  constexpr double never = 1e300;
   const auto value_of = [](const CandidatePlan& dealt, const Estimate& estimate) {
     return estimate.fits && !dealt.pipelines.empty() ? estimate.value : never;
   };

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "flotilla/model/block_end.hpp"
 #include "layer_operations.hpp"
 
 namespace flotilla::simulate {
@@ -63,8 +64,8 @@ LayerBound whole_block_bound(const GroupCosts& costs, const model::Config& model
   bound.input_half = costs.operations(input_half_operations(model, layer)) + 2 * sum;
   bound.weights_half = costs.operations(weights_half_operations(model, layer));
   if (recompute != plan::Recompute::full) return bound;
-  // The end of a block is computed again only where the next block's norm stands behind the sum.
-  const bool whole = model.norm == model::NormPlacement::post;
+  // The end of a block is computed again only where it keeps the input of a norm.
+  const bool whole = model::end_keeps(model);
   bound.recompute = costs.operations(forward_operations(model, layer).first(whole ? 3 : 2)) + (whole ? 2 : 1) * sum;
   return bound;
 }
@@ -82,7 +83,7 @@ LayerBound shared_block_bound(const GroupCosts& costs, const model::Config& mode
   bound.weights_half = costs.operations(std::array{Operation::mlp_begin_weights, Operation::attention_begin_weights}) +
                        costs.operations(weights_half_operations(model, layer));
   if (recompute != plan::Recompute::full) return bound;
-  const bool whole = model.norm == model::NormPlacement::post;
+  const bool whole = model::end_keeps(model);
   bound.recompute = begins + costs.operations(forward_operations(model, layer).first(whole ? 3 : 2)) + 2 * gather + (whole ? 2 : 1) * sum;
   return bound;
 }

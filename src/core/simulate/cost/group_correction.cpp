@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "flotilla/program/placement.hpp"
+#include "flotilla/program/rank_locations.hpp"
 
 namespace flotilla::simulate {
 namespace {

@@ -18,6 +18,23 @@ Seconds inside_node(const cluster::Profile& profile, const FitsByTypes& fits, co
   return route.fits.empty() && !route.link ? Seconds{0} : route.time(size, 1);
 }
 
+/// Bytes that fused kernels of a member move: rows before a gathering are its own, what is gathered and what is summed it has whole.
+double shared_traffic(const LayerWork& layer, model::Operation operation) {
+  using enum model::Operation;
+  model::LayerShape shape = layer.shape;
+  shape.sequence_parallel = true;
+  const auto bytes = [&](model::Operation of) { return static_cast<double>(model::traffic(layer.model, shape, of).count); };
+  switch (operation) {
+    case attention_forward: return bytes(operation) + bytes(attention_begin_forward);
+    case mlp_forward: return bytes(operation) + bytes(mlp_begin_forward);
+    case head_forward: return bytes(operation) + bytes(head_begin_forward);
+    case mlp_backward: return bytes(operation) + bytes(mlp_begin_backward);
+    case attention_backward: return bytes(operation) + bytes(attention_begin_backward);
+    case embedding_backward: return bytes(operation) + bytes(embedding_begin_backward);
+    default: return bytes(operation);
+  }
+}
+
 OperationWork work_of(const LayerWork& layer, model::Operation operation, const Execution& execution) {
   if (!layer.sequence_parallel) return work_of(layer.model, layer.shape, operation, execution);
   model::LayerShape whole = layer.shape;
@@ -26,15 +43,25 @@ OperationWork work_of(const LayerWork& layer, model::Operation operation, const 
   OperationWork work = work_of(layer.model, whole, operation, execution);
   work.flops /= layer.shape.tensor_parallel;
   work.attention_flops /= layer.shape.tensor_parallel;
-  work.traffic = {work.traffic.count / layer.shape.tensor_parallel};
+  const double parted = static_cast<double>(model::traffic(layer.model, whole, operation).count) / layer.shape.tensor_parallel;
+  const double more = execution.traffic * (shared_traffic(layer, operation) - parted);
+  work.traffic = {work.traffic.count / layer.shape.tensor_parallel + static_cast<std::int64_t>(more)};
   return work;
 }
 
-Seconds sums(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer, LayerSums sums) {
+/// A step of a ring. One that leaves a board passes what joins boards, whose capacity all its devices share.
+Seconds ring_step(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
+                  Bytes part) {
+  const Seconds step = inside_node(profile, fits, layer.device_type, part);
+  const bool leaves = execution.board > 0 && layer.shape.tensor_parallel > execution.board;
+  return leaves ? std::max(step, inside_node(profile, fits, layer.device_type, {}) + part / execution.between_boards) : step;
+}
+
+Seconds sums(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer, LayerSums sums) {
   const int members = layer.shape.tensor_parallel;
   if (members < 2 || sums.count == 0) return {};
   const Bytes all = layer.shape.tokens() * sums.width * element_size(layer.shape.precision);
-  return 2.0 * sums.count * (members - 1) * inside_node(profile, fits, layer.device_type, {all.count / members});
+  return 2.0 * sums.count * (members - 1) * ring_step(profile, fits, execution, layer, {all.count / members});
 }
 
 /// Over a card between nodes; nothing where the profile does not say.
@@ -54,29 +81,40 @@ NodeExit exit_of(const cluster::Profile& profile, const std::string& name) {
 /// Every device gives each of the others of its group of experts as many of its tokens, each through some experts. Ranks of a
 /// tensor-parallel group stand side by side, replicas beyond them: those of a node exchange over its links, the others over the node's
 /// cards, which all its devices share.
-Seconds all_to_all(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer, const program::Experts& experts) {
-  if (experts.group < 2) return {};
+Seconds all_to_all(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer) {
+  const int group = layer.shape.expert_parallel;
+  if (group < 2) return {};
   const auto exit = exit_of(profile, layer.device_type);
   const std::int64_t tokens = layer.shape.tokens() / (layer.sequence_parallel ? layer.shape.tensor_parallel : 1);
-  const Bytes all = tokens * experts.per_token * layer.model.hidden * element_size(layer.shape.precision), each{all.count / experts.group};
-  const int beside = std::clamp(exit.devices / layer.shape.tensor_parallel, 1, experts.group);
+  const Bytes all = tokens * layer.model.experts.per_token * layer.model.hidden * element_size(layer.shape.precision),
+              each{all.count / group};
+  const int beside = std::clamp(exit.devices / layer.shape.tensor_parallel, 1, group);
   const Seconds inside = (beside - 1) * inside_node(profile, fits, layer.device_type, each);
-  if (beside == experts.group || exit.link == nullptr) return inside;
+  if (beside == group || exit.link == nullptr) return inside;
   Route route;
   route.link = exit.link;
-  const Bytes leaves{each.count * (experts.group - beside)};
+  const Bytes leaves{each.count * (group - beside)};
   return std::max(inside, route.time(leaves, Flows{exit.devices}));
 }
 
 /// Of a block's pass: there and back.
-Seconds dealing(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer) {
-  return execution.experts && layer.model.is_block(layer.layer) ? 2.0 * all_to_all(profile, fits, layer, *execution.experts) : Seconds{0};
+Seconds dealing(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer) {
+  return layer.model.has_experts(layer.layer) ? 2.0 * all_to_all(profile, fits, layer) : Seconds{0};
 }
 
-/// Tokens are gathered and summed over a tensor-parallel group once for each expert that they go through.
-LayerSums through_experts(LayerSums sums, const Execution& execution, const LayerWork& layer) {
-  if (execution.experts && layer.model.is_block(layer.layer)) sums.count += execution.experts->per_token - 1;
-  return sums;
+/// Gathers and sums of a pass over a tensor-parallel group: those around dense products, and those around experts. A dispatcher makes the
+/// latter by itself, once for each expert that a token goes through, before and behind the experts' products: none runs beside them
+/// (Megatron-Core, extensions/transformer_engine.py: "The comms between TP and EP group is explicitly handled by MoE token dispatcher", so
+/// the products' own are disabled), and what it gathered is kept.
+struct PassSums {
+  LayerSums dense, experts;
+};
+
+PassSums sums_of_pass(const LayerWork& layer, bool backward) {
+  const LayerSums all = backward ? backward_sums(layer.model, layer.layer) : forward_sums(layer.model, layer.layer);
+  if (!layer.model.has_experts(layer.layer)) return {all, {}};
+  const model::Experts& experts = layer.model.experts;
+  return {{experts.shared_width > 0 ? all.count : all.count - 1, all.width}, {experts.per_token, all.width}};
 }
 
 /// With sequence parallelism a backward pass gathers the inputs of its products again, under the products for the gradients of activations;
@@ -84,8 +122,9 @@ LayerSums through_experts(LayerSums sums, const Execution& execution, const Laye
 /// backward pass gains 0.1 ms by what the forward pass gains 0.5 ms by).
 constexpr double gather_visible = 0.5;
 
-Seconds gathers_again(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer, LayerSums of_pass) {
-  return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, fits, layer, of_pass) : Seconds{0};
+Seconds gathers_again(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
+                      LayerSums of_pass) {
+  return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, fits, execution, layer, of_pass) : Seconds{0};
 }
 
 /// Of a layer's collectives, what no product hides: they go part by part of the members, and the first part has no product before it.
@@ -101,12 +140,15 @@ struct PassTime {
 };
 
 PassTime operations(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
+  const auto* type = cluster::find_type(profile, layer.device_type);
+  const Seconds library = type ? type->efficiency.launch : Seconds{};
   PassTime time;
   for (auto operation : backward ? backward_operations(layer.model, layer.layer) : forward_operations(layer.model, layer.layer)) {
     const OperationWork work = work_of(layer, operation, execution);
     time.device += roofline(profile, layer.device_type, layer.shape.precision, work);
-    time.host += static_cast<double>(work.kernels) * execution.host;
+    time.host += static_cast<double>(work.kernels) * execution.host + static_cast<double>(work.started) * library;
   }
+  if (layer.model.is_embedding(layer.layer) && !backward) time.host += execution.microbatch_host;
   return time;
 }
 
@@ -132,6 +174,28 @@ OperationWork scores_work(const LayerWork& layer, const Execution& execution) {
   return {4 * square * layer.model.head_size(), 2, {static_cast<std::int64_t>(traffic)}, 6};
 }
 
+/// Where every second product of a block is kept, in the order of queries, keys, values, output, gate, up and down: those of keys, output
+/// and (with a gate) up, and all that stands between products. Kept attention is not repeated. Group members gather again, sums are kept.
+Cost repeated_between_products(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution,
+                               const LayerWork& layer) {
+  const auto& shape = layer.shape;
+  const double rows = static_cast<double>(shape.tokens()), heads = model::local_heads(layer.model, shape) * layer.model.head_size();
+  const double keys = (static_cast<double>(model::qkv_width(layer.model, shape)) - heads) / 2;
+  const double up = layer.model.gated() ? model::local_columns(layer.model, shape) : 0;
+  const double speed = execution.product_share * (execution.narrow ? execution.narrow->speed : 1);
+  OperationWork work;
+  work.flops = 2 * rows * layer.model.hidden * (keys + heads + up) / speed;
+  work.products = up > 0 ? 3 : 2;
+  for (auto operation : forward_operations(layer.model, layer.layer)) {
+    const OperationWork whole = work_of(layer, operation, execution);
+    work.traffic += whole.traffic;
+    work.kernels += whole.kernels;
+  }
+  const Seconds gathers = 0.5 * exposed(execution, layer) * sums(profile, fits, execution, layer, sums_of_pass(layer, false).dense);
+  const Seconds device = roofline(profile, layer.device_type, shape.precision, work);
+  return {device + gathers, error_of(profile, layer), true};
+}
+
 /// A block's forward pass, less its last product where the runtime leaves that out.
 Cost without_last_product(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, Cost pass) {
   if (!execution.early_stop) return pass;
@@ -149,17 +213,17 @@ Cost without_last_product(const cluster::Profile& profile, const Execution& exec
 
 Cost estimated_pass(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
                     bool backward) {
-  const LayerSums of_pass =
-      through_experts(backward ? backward_sums(layer.model, layer.layer) : forward_sums(layer.model, layer.layer), execution, layer);
-  const Seconds gathers = backward ? gathers_again(profile, fits, layer, of_pass) : Seconds{0};
+  const PassSums of_pass = sums_of_pass(layer, backward);
+  const Seconds gathers = backward ? gathers_again(profile, fits, execution, layer, of_pass.dense) : Seconds{0};
   const PassTime time = operations(profile, execution, layer, backward);
-  const Seconds collectives =
-      exposed(execution, layer) * (sums(profile, fits, layer, of_pass) + gathers) + dealing(profile, fits, execution, layer);
-  const Seconds all = time.device + collectives;
-  if (time.host > all) return {time.host, execution.host_error, true};
+  const Seconds collectives = exposed(execution, layer) * (sums(profile, fits, execution, layer, of_pass.dense) + gathers) +
+                              sums(profile, fits, execution, layer, of_pass.experts) + dealing(profile, fits, layer);
+  const Seconds moving = time.device + collectives;
+  if (!execution.waits_for_kernels && time.host > moving) return {time.host, execution.host_error, true};
+  const Seconds waits = execution.waits_for_kernels ? time.host : Seconds{0}, all = moving + waits;
   if (!(all.value > 0)) return {};
   const Seconds error = time.device * error_of(profile, layer) + collectives * link_error_of(profile, layer.device_type);
-  return {all, error / all, true};
+  return {all, (error + waits * execution.host_error) / all, true};
 }
 
 Cost estimated_recompute(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
@@ -167,6 +231,7 @@ Cost estimated_recompute(const cluster::Profile& profile, const FitsByTypes& fit
   if (recompute == plan::Recompute::none || !layer.model.is_block(layer.layer)) return {};
   if (recompute == plan::Recompute::full)
     return without_last_product(profile, execution, layer, estimated_pass(profile, fits, execution, layer, false));
+  if (execution.keeps_other_products) return repeated_between_products(profile, fits, execution, layer);
   return {roofline(profile, layer.device_type, layer.shape.precision, scores_work(layer, execution), execution.host),
           error_of(profile, layer), true};
 }
@@ -183,11 +248,17 @@ Execution execution_of(const program::LayerRuntime& runtime, Precision precision
   execution.traffic = kernels.traffic;
   execution.narrow = runtime.narrow;
   execution.early_stop = kernels.early_stop;
+  execution.keeps_other_products = kernels.keeps_other_products;
   execution.overlaps_tensor = runtime.overlaps_tensor;
   execution.tensor_visible = runtime.tensor_visible;
   execution.host_error = runtime.host_error;
+  execution.fused_scores = kernels.fused_scores;
+  execution.microbatch_host = runtime.microbatch_host;
+  execution.waits_for_kernels = runtime.waits_for_kernels;
+  execution.board = runtime.board;
+  execution.between_boards = runtime.between_boards;
   execution.context = runtime.context;
-  execution.experts = runtime.experts;
+  execution.groups_experts = runtime.groups_experts;
   return execution;
 }
 

@@ -64,10 +64,30 @@ constexpr std::array<Makeup, model::all_operation_count> makeups{{
     {1, 1, 1},         // head_backward_weights
 }};
 
+/// Megatron's fused kernel scales, masks and normalizes a few matrices of scores at a time, one for each warp of a block of threads. What
+/// it cannot take is converted to fp32, scaled, masked, normalized and converted back: kernels in its place, and times more that the
+/// scores cross the memory.
+struct StepByStep {
+  int kernels;
+  double passes;
+};
+constexpr StepByStep forward_steps{4, 12}, backward_steps{4, 10};
+
+bool takes_steps(const model::Config& model, const model::LayerShape& shape, const Execution& execution) {
+  return execution.fused_scores > 0 && shape.precision != Precision::fp32 &&
+         shape.sequences * model::local_heads(model, shape) % execution.fused_scores != 0;
+}
+
 int kernels_of(const Makeup& makeup, bool stores, const Execution& execution) {
   const int ring = makeup.ring * (execution.context - 1);
   if (stores) return makeup.separate + ring;
   return ring + (execution.fused ? makeup.fused : makeup.separate - makeup.scores);
+}
+
+/// Matrix units of half precision load rows of 16 bytes (NVIDIA's guide to matrix products): heads of other widths go without them.
+bool is_unaligned(const model::Config& model, const model::LayerShape& shape) {
+  constexpr int aligned = 8;
+  return shape.precision != Precision::fp32 && model.head_size() % aligned != 0;
 }
 
 /// Attention that stores its scores: separate products over the whole square, which its backward pass has not to compute again.
@@ -76,8 +96,15 @@ void store_scores(OperationWork& work, const model::Config& model, const model::
   const double square = static_cast<double>(shape.tokens()) * shape.length, heads = model::local_heads(model, shape);
   const double product = 2 * square * heads * model.head_size(),
                causal = 2 * model::attention_pairs(model, shape) * heads * model.head_size();
-  work.flops += backward ? 4 * product - 5 * causal : 2 * (product - causal);
-  const double passes = backward ? execution.score_passes_backward : execution.score_passes_forward;
+  const double products = (backward ? 4 : 2) * product;
+  work.flops += products - (backward ? 5 : 2) * causal;
+  if (is_unaligned(model, shape)) work.flops -= products, work.plain_flops = products;
+  double passes = backward ? execution.score_passes_backward : execution.score_passes_forward;
+  if (takes_steps(model, shape, execution)) {
+    const StepByStep& steps = backward ? backward_steps : forward_steps;
+    passes += steps.passes;
+    work.kernels += steps.kernels;
+  }
   work.traffic += {static_cast<std::int64_t>(passes * square * heads) * element_size(shape.precision).count};
 }
 
@@ -100,6 +127,22 @@ void set_attention_apart(OperationWork& work, const model::Config& model, const 
   work.products -= std::min(work.products, backward ? 4 : 2);
 }
 
+/// Feed-forward layers of a block that this rank executes one after the other: its experts, together where the runtime groups them, and the
+/// shared layer; or one. And copies of a token that go through them. Means over the blocks.
+struct Layers {
+  double count = 1, copies = 1;
+};
+
+double expert_part(const model::Config& model) { return static_cast<double>(model.expert_blocks()) / model.blocks; }
+
+Layers feed_forward_layers(const model::Config& model, const model::LayerShape& shape, const Execution& execution) {
+  const int shared = model.experts.shared_width > 0 ? 1 : 0, here = model.experts.on_each_of(shape.expert_parallel);
+  const int more = (execution.groups_experts ? std::min(1, here) : here) + shared - 1, copies = model.experts.per_token + shared - 1;
+  return {1 + expert_part(model) * more, 1 + expert_part(model) * copies};
+}
+
+int rounded(double number) { return static_cast<int>(std::lround(number)); }
+
 /// Tensors that a block's linear products convert to fewer bits, and their elements: inputs in the forward pass, gradients of outputs in
 /// the backward pass. Weights are converted once in a step, inputs are kept as converted.
 struct Converted {
@@ -107,52 +150,71 @@ struct Converted {
   int tensors = 0;
 };
 
-Converted converted(const model::Config& model, const model::LayerShape& shape, model::Operation operation) {
+Converted converted(const model::Config& model, const model::LayerShape& shape, model::Operation operation, const Execution& execution) {
   const double rows = static_cast<double>(shape.tokens()), width = model.hidden;
   const double heads = static_cast<double>(model::local_heads(model, shape)) * model.head_size();
+  const Layers layers = feed_forward_layers(model, shape, execution);
+  const int pairs = rounded(2 * layers.count);
   switch (operation) {
     case model::Operation::attention_forward: return {rows * (width + heads), 2};
-    case model::Operation::mlp_forward: return {rows * (width + model::local_columns(model, shape)), 2};
+    case model::Operation::mlp_forward: return {rows * (width * layers.copies + model::local_columns(model, shape)), pairs};
     case model::Operation::attention_backward: return {rows * (width + static_cast<double>(model::qkv_width(model, shape))), 2};
-    case model::Operation::mlp_backward: return {rows * (width + static_cast<double>(model::up_width(model, shape))), 2};
+    case model::Operation::mlp_backward:
+      return {rows * (width * layers.copies + static_cast<double>(model::up_width(model, shape))), pairs};
     default: return {};
   }
 }
 
 /// Linear products at the rate of narrower operands, and their conversion. `attention`: of the work's FLOPs, what is no linear product.
 void narrow_products(OperationWork& work, const model::Config& model, const model::LayerShape& shape, model::Operation operation,
-                     const program::NarrowProducts& narrow, const std::optional<program::Experts>& experts, double attention) {
-  Converted conversion = converted(model, shape, operation);
+                     const Execution& execution, double attention) {
+  const Converted conversion = converted(model, shape, operation, execution);
+  const program::NarrowProducts& narrow = *execution.narrow;
   if (conversion.tensors == 0) return;
-  if (experts && (operation == model::Operation::mlp_forward || operation == model::Operation::mlp_backward)) {
-    conversion.elements *= experts->per_token;
-    conversion.tensors *= experts->local();
-  }
   work.flops = attention + (work.flops - attention) / narrow.speed;
   work.traffic += {static_cast<std::int64_t>(conversion.elements * narrow.cast_bytes)};
   work.kernels += conversion.tensors * narrow.cast_kernels;
 }
 
-/// Kernels of a router and of dealing tokens to experts and back: product, softmax, choice, counts, order, copy, exchange; then exchange,
-/// order, weights, sum (Megatron-Core's dispatcher by all-to-all). As many again for their gradients.
-constexpr int router_kernels = 12;
+/// Kernels of a router and of dealing tokens to experts and back: product, softmax, choice, a map of the chosen (2), counts, their exchange
+/// and copy to the host (2), order (2), rows, probabilities, their exchanges (2); then exchange, order, weights, zeros, sum, and the loss
+/// that balances experts (Megatron-Core's dispatcher by all-to-all). As many again for their gradients.
+constexpr int router_kernels = 20;
 
-/// The feed-forward layer of `dense` as experts: each token through some of them, products and kernels for each expert that is here, and
-/// the router's product, softmax and copies of tokens.
-void deal_to_experts(OperationWork& work, const model::Config& model, const model::LayerShape& shape, bool backward,
-                     const program::Experts& experts) {
-  const double routes = experts.per_token, local = experts.local(), rows = static_cast<double>(shape.rows());
-  const double weights =
-      static_cast<double>(model.hidden) * static_cast<double>(model::up_width(model, shape) + model::local_columns(model, shape));
-  const double element = static_cast<double>(element_size(shape.precision).count);
-  const double of_weights = weights * (element + (backward ? 8 : 0));  // fp32 gradients are read and written
-  const double router = 2 * rows * model.hidden * experts.count * (backward ? 2 : 1);
-  work.flops = routes * work.flops + router;
-  work.products = static_cast<int>(work.products * local) + 1;
-  const double moved = static_cast<double>(work.traffic.count) - of_weights;
-  const double dealt = 4 * routes * static_cast<double>(shape.tokens()) * model.hidden * element;  // read and written, there and back
-  work.traffic = {static_cast<std::int64_t>(routes * std::max(0.0, moved) + local * of_weights + dealt)};
-  work.kernels = static_cast<int>(work.kernels * local) + router_kernels;
+/// Kernels of a feed-forward layer that each expert has of its own: products, activation, and sums into the gradients of its weights. Norm,
+/// biases, dropout and the sum with the residual are the block's.
+int kernels_of_expert(model::Operation operation, bool fused) {
+  switch (operation) {
+    case model::Operation::mlp_forward: return fused ? 3 : 4;
+    case model::Operation::mlp_backward_input: return 3;
+    case model::Operation::mlp_backward_weights: return fused ? 2 : 4;
+    default: return fused ? 5 : 7;
+  }
+}
+
+bool is_feed_forward(model::Operation operation) {
+  return model::whole_of(operation).value_or(operation) == model::Operation::mlp_backward || operation == model::Operation::mlp_forward;
+}
+
+/// Rows that products compute for nothing: an expert's are any number, so its last tile of 128 (cuBLAS, CUTLASS) is half full in the mean.
+constexpr double idle_rows = 64;
+
+/// FLOPs of those rows in a pass: of all experts here. Products for the gradients of weights sum over rows, in steps that are finer.
+double idle_flops(const model::Config& model, const model::LayerShape& shape, model::Operation operation) {
+  if (operation == model::Operation::mlp_backward_weights) return 0;
+  const double weights = static_cast<double>(model.experts.width) / shape.tensor_parallel * model.hidden * (model.gated() ? 3 : 2);
+  return expert_part(model) * 2 * idle_rows * model.experts.on_each_of(shape.expert_parallel) * weights;
+}
+
+/// The feed-forward layer of `dense` as experts: products and kernels of each that is here, and of the router. Grouped, the products of all
+/// experts fill the device as one would.
+void repeat_by_expert(OperationWork& work, const model::Config& model, const model::LayerShape& shape, model::Operation operation,
+                      const Execution& execution) {
+  const double layers = feed_forward_layers(model, shape, execution).count, part = expert_part(model);
+  work.flops += idle_flops(model, shape, operation);
+  if (execution.groups_experts) work.started = rounded(part * work.products * (model.experts.on_each_of(shape.expert_parallel) - 1));
+  work.products = rounded(work.products * layers + part);
+  work.kernels = rounded(work.kernels + (layers - 1) * kernels_of_expert(operation, execution.fused) + part * router_kernels);
 }
 
 /// Seconds of matrix products at what products of their size reach of the peak.
@@ -215,14 +277,13 @@ OperationWork work_of(const model::Config& model, const model::LayerShape& shape
   OperationWork work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
                      kernels_of(makeup, stores, execution)};
   if (!stores && (forward || backward)) set_attention_apart(work, model, shape, backward, execution);
-  const bool mlp_forward = operation == model::Operation::mlp_forward, mlp_backward = operation == model::Operation::mlp_backward;
-  if (execution.experts && (mlp_forward || mlp_backward)) deal_to_experts(work, model, shape, mlp_backward, *execution.experts);
+  if (model.experts.on() && is_feed_forward(operation)) repeat_by_expert(work, model, shape, operation, execution);
   work.flops /= execution.product_share;
   work.traffic = {static_cast<std::int64_t>(static_cast<double>(work.traffic.count) * execution.traffic)};
   if (execution.narrow) {
     const bool apart = work.attention_flops > 0 || !(forward || backward);
     const double attention = attention_products(model, shape, backward) * (stores ? 1 : execution.context) / execution.product_share;
-    narrow_products(work, model, shape, operation, *execution.narrow, execution.experts, apart ? 0 : attention);
+    narrow_products(work, model, shape, operation, execution, apart ? 0 : attention);
   }
   if (stores && (forward || backward)) store_scores(work, model, shape, backward, execution);
   return work;
@@ -240,10 +301,11 @@ Seconds roofline(const cluster::Profile& profile, const std::string& device_type
                    in_quotes(device_type), "; measure it with 'flotilla probe'");
   const cluster::Efficiency& e = type->efficiency;
   const double attention = work.attention_flops > 0 ? work.attention_flops / (peak.value * work.attention_share) : 0;
-  const double products = product_seconds(e, peak, precision, work) + attention,
+  const double plain = work.plain_flops > 0 ? work.plain_flops / (cluster::product_peak(*type, Precision::fp32).value * e.matrix) : 0;
+  const double products = product_seconds(e, peak, precision, work) + attention + plain,
                streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
   const double both = std::max(products, streaming) + (1 - e.overlap) * std::min(products, streaming);
-  return {std::max(both, work.kernels * std::max(e.launch, host).value)};
+  return {std::max(both, work.kernels * std::max(e.launch, host).value + work.started * e.launch.value)};
 }
 
 Cost stream_cost(const cluster::Profile& profile, const std::string& device_type, Bytes traffic) {

@@ -22,12 +22,17 @@ struct Execution {
   bool fused = true;                      ///< element-wise steps are part of the kernels before them; never where scores are stored
   double attention_share = 0;             ///< of the peak, that the attention kernel's products reach; 0: as other products of their size
   double product_share = 1, traffic = 1;  ///< program::LayerKernels
-  std::optional<program::NarrowProducts> narrow = {};  ///< blocks' linear products have operands of fewer bits
-  bool early_stop = false;                             ///< program::LayerKernels
-  bool overlaps_tensor = false;                        ///< program::LayerRuntime
-  double tensor_visible = 0, host_error = 0;           ///< program::LayerRuntime
-  std::optional<program::Experts> experts = {};        ///< in place of every block's feed-forward layer
-  int context = 1;  ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
+  std::optional<program::NarrowProducts> narrow = {};     ///< blocks' linear products have operands of fewer bits
+  bool early_stop = false, keeps_other_products = false;  ///< program::LayerKernels
+  bool overlaps_tensor = false;                           ///< program::LayerRuntime
+  double tensor_visible = 0, host_error = 0;              ///< program::LayerRuntime
+  int fused_scores = 0;                                   ///< program::LayerKernels
+  Seconds microbatch_host{};                              ///< program::LayerRuntime, as the three below
+  bool waits_for_kernels = false;
+  int board = 0;
+  BytesPerSecond between_boards{};
+  bool groups_experts = false;  ///< program::LayerRuntime
+  int context = 1;              ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
 };
 
 /// What an operation asks of a device.
@@ -36,8 +41,10 @@ struct OperationWork {
   int products = 0;  ///< that the FLOPs are spread over
   Bytes traffic;
   int kernels = 1;
+  int started = 0;             ///< kernels in addition, which a library starts one after the other without the framework
   double attention_flops = 0;  ///< apart, of the attention kernel
   double attention_share = 1;  ///< of the peak, that these reach
+  double plain_flops = 0;      ///< apart, of products that matrix units of half precision cannot take: at the rate of fp32
 };
 OperationWork work_of(const model::Config&, const model::LayerShape&, model::Operation, const Execution& = {});
 

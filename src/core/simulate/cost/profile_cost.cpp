@@ -165,6 +165,10 @@ Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t membe
 }
 
 std::optional<cluster::Transport> ProfileCost::wanted_transport() const { return state_->profile.wanted_transport; }
+cluster::Interference ProfileCost::interference(const std::string& device_type) const {
+  const auto* type = cluster::find_type(state_->profile, device_type);
+  return type == nullptr ? cluster::Interference{} : type->interference;
+}
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->network.paths.host(rank)); }
 int ProfileCost::lanes(Rank from, Rank to) const { return state_->network.paths.route(state_->network.paths.between(from, to)).lanes(); }
 int ProfileCost::uplink(Rank rank) const { return state_->network.paths.uplink(rank); }

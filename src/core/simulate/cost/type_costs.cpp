@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "derived_cost.hpp"
+#include "flotilla/base/philox.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "layer_split.hpp"
 #include "operation_cost.hpp"
@@ -39,14 +40,30 @@ Cost TypeCosts::unknown(const model::Config& model, const std::string& device_ty
   return operation_cost(profile_, model, device_type, operation, shape);
 }
 
+std::size_t TypeCosts::Hash::operator()(const Key& key) const {
+  std::uint64_t hash = 0;
+  for (const int value : {key.type, static_cast<int>(key.operation), key.tensor_parallel, key.tensor_index, key.sequences, key.length,
+                          static_cast<int>(key.precision), key.sequence_parallel ? 1 : 0})
+    hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(value);
+  return Philox::mix(hash);
+}
+
+/// Few types are asked for.
+int TypeCosts::number_of(const std::string& device_type) {
+  const auto found = std::ranges::find(types_, device_type);
+  if (found != types_.end()) return static_cast<int>(found - types_.begin());
+  types_.push_back(device_type);
+  return static_cast<int>(types_.size()) - 1;
+}
+
 Cost TypeCosts::operation(const model::Config& model, const std::string& device_type, model::Operation operation,
                           const model::LayerShape& shape) {
   if (model_ != model) {
     operations_.clear();
     model_ = model;
   }
-  const Key key{device_type,     static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length,
-                shape.precision, shape.sequence_parallel};
+  const Key key{number_of(device_type), operation,    shape.tensor_parallel, shape.tensor_index,
+                shape.sequences,        shape.length, shape.precision,       shape.sequence_parallel};
   const auto found = operations_.find(key);
   if (found != operations_.end()) return found->second;
   const auto plain = [&](model::Operation o, const model::LayerShape& s) { return this->operation(model, device_type, o, s); };

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
+#include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/model/config.hpp"
@@ -32,14 +34,26 @@ class TypeCosts {
   const LayerCosts& layers() const { return layers_; }
 
  private:
-  using Key = std::tuple<std::string, int, int, int, int, int, Precision, bool>;
+  struct Key {
+    int type = 0;  ///< of `types_`
+    model::Operation operation{};
+    int tensor_parallel = 1, tensor_index = 0, sequences = 1, length = 1;
+    Precision precision{};
+    bool sequence_parallel = false;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key&) const;
+  };
+  int number_of(const std::string& device_type);
   Cost unknown(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&) const;
 
   const cluster::Profile& profile_;
   const FitsByTypes fits_;
   const LayerCosts layers_;
   model::Config model_;  ///< of `operations_`
-  std::map<Key, Cost> operations_;
+  std::vector<std::string> types_;  ///< that were asked for
+  std::unordered_map<Key, Cost, Hash> operations_;
   std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>, std::less<>> elements_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "interference.hpp"
 #include "rank_costs.hpp"
 #include "traffic.hpp"
 #include "wires.hpp"
@@ -62,7 +63,8 @@ enum class Course : std::uint8_t { alone, message, meeting };
 
 class Machine {
  public:
-  Machine(const Program& program, const RankPartition& kinds, const InstructionCost& cost)
+  /// `added`: empty, or of every kind.
+  Machine(const Program& program, const RankPartition& kinds, const InstructionCost& cost, const AddedSeconds& added = {})
       : program_{program},
         kinds_{kinds},
         wires_{program, kinds, cost},
@@ -71,6 +73,9 @@ class Machine {
         streams_(wires_.streams()) {
     ranks_.reserve(kinds.kinds.size());
     for (std::size_t k = 0; k < kinds.kinds.size(); ++k) add_rank(k, cost);
+    for (std::size_t k = 0; k < added.size(); ++k)
+      for (std::size_t variant : {0u, 1u})
+        std::ranges::transform(ranks_[k].durations[variant], added[k][variant], ranks_[k].durations[variant].begin(), std::plus<>{});
     queues_.resize(ranks_.size() * program::queue_count);
     meetings_.resize(kinds.groups.size());
   }
@@ -94,19 +99,28 @@ class Machine {
     SimulatedRank& rank = ranks_.emplace_back();
     rank.kind = &kinds_.kinds[k];
     rank.rank_class = &program_.classes[static_cast<std::size_t>(rank.kind->rank_class)];
-    auto [costs, wire_seconds] = costs_of_rank_kind(program_, kinds_, k, wires_, cost);
+    auto [costs, wire_seconds] = costs_of_rank_kind(program_, kinds_, k, wires_, cost, collectives_);
     rank.costs = std::move(costs);
     wire_seconds_.push_back(std::move(wire_seconds));
     const auto& courses = courses_.emplace_back(courses_of(rank));
-    std::vector<char> local(courses.size());
-    std::ranges::transform(courses, local.begin(), [](Course course) { return course == Course::alone ? 1 : 0; });
-    rank.listing = list_instructions(*rank.rank_class, rank.kind->slots, local);
+    rank.listing = listing_of(k, courses);
     for (std::size_t variant : {0u, 1u})
       for (int instruction : rank.listing.instructions)
         rank.durations[variant].push_back(rank.costs[static_cast<std::size_t>(instruction)][variant].time.value);
     rank.moments.resize(rank.listing.items.size());
     rank.marked.resize(static_cast<std::size_t>(rank.listing.marked_runs));
     waiters_.emplace_back(rank.listing.items.size(), nobody);
+  }
+
+  /// Kinds of ranks of one class list alike where they fold their peers alike.
+  Listing listing_of(std::size_t k, const std::vector<Course>& courses) const {
+    const SimulatedRank& rank = ranks_[k];
+    for (std::size_t other = 0; other < k; ++other)
+      if (ranks_[other].rank_class == rank.rank_class && ranks_[other].kind->slots == rank.kind->slots && courses_[other] == courses)
+        return ranks_[other].listing;
+    std::vector<char> local(courses.size());
+    std::ranges::transform(courses, local.begin(), [](Course course) { return course == Course::alone ? 1 : 0; });
+    return list_instructions(*rank.rank_class, rank.kind->slots, local);
   }
 
   /// A collective among ranks of one kind starts for all of them at once: it needs nobody else, unless for a wire.
@@ -246,8 +260,13 @@ class Machine {
         stream.served = true;
         return ask({ready, at, 0});
       }
-      move(stream, ready, ready + duration(sender.rank, sender.item));
+      move(stream, ready, ready + message_seconds(sender, receiver));
     }
+  }
+
+  /// A receive takes what its own rank delays it.
+  double message_seconds(const Stream::QueueEnd& sender, const Stream::QueueEnd& receiver) const {
+    return duration(sender.rank, sender.item) + duration(receiver.rank, receiver.item);
   }
 
   void move(Stream& stream, double start, double end) {
@@ -336,8 +355,8 @@ class Machine {
     if (request.user >= streams)
       return longest(meetings_[static_cast<std::size_t>(request.user - streams)][static_cast<std::size_t>(request.sequence)]);
     const Stream& stream = streams_[static_cast<std::size_t>(request.user)];
-    const Stream::QueueEnd sender = stream.messages[stream.moved].sender;
-    return {duration(sender.rank, sender.item), wire_seconds(sender.rank, sender.item)};
+    const auto& [sender, receiver] = stream.messages[stream.moved];
+    return {message_seconds(sender, receiver), wire_seconds(sender.rank, sender.item)};
   }
 
   /// The last byte has left; its latency is still to come.
@@ -421,6 +440,7 @@ class Machine {
 
   Wires wires_;
   Traffic traffic_;
+  CollectiveCosts collectives_;
   std::vector<Moving> moving_;
   std::vector<SimulatedRank> ranks_;
   std::vector<std::vector<Course>> courses_;                      // by rank and instruction
@@ -436,7 +456,9 @@ class Machine {
 }  // namespace
 
 std::vector<SimulatedRank> run_machine(const Program& program, const RankPartition& kinds, const InstructionCost& cost) {
-  return Machine{program, kinds, cost}.run();
+  auto ranks = Machine{program, kinds, cost}.run();
+  const AddedSeconds added = interference(ranks, cost);
+  return added.empty() ? ranks : Machine{program, kinds, cost, added}.run();
 }
 
 }  // namespace flotilla::simulate

@@ -43,6 +43,9 @@ struct SimulatedRank {
 /// Messages and collectives that share network cards with others (wires.hpp, traffic.hpp) are left until nothing else can be advanced; then
 /// the first thing that happens to one of them does: it begins to move, or has moved. Whatever follows from that happens later, so time
 /// never runs back.
+///
+/// Where exchanges and computing take time from each other (interference.hpp), the ranks run twice: to see what meets, then with what that
+/// takes.
 std::vector<SimulatedRank> run_machine(const program::Program&, const RankPartition&, const InstructionCost&);
 
 }  // namespace flotilla::simulate

@@ -1,9 +1,11 @@
 #include "rank_costs.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <bit>
+#include <cstdint>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/philox.hpp"
 #include "network/oversubscription.hpp"
 
 namespace flotilla::simulate {
@@ -14,25 +16,18 @@ using program::CollectiveKind;
 using program::Instruction;
 using program::MessageEnd;
 
-struct CollectiveKey {
-  CollectiveKind kind;
-  const program::Group* group;
-  Bytes bytes, element;
-  Flows flows;
-  bool operator==(const CollectiveKey&) const = default;
-};
-
 class RankCosting {
  public:
   RankCosting(const program::Program& program, const RankPartition& kinds, std::size_t kind, const Wires& wires,
-              const InstructionCost& cost)
+              const InstructionCost& cost, CollectiveCosts& collectives)
       : program_{program},
         index_{static_cast<int>(kind)},
         kind_{kinds.kinds[kind]},
         class_{program.classes[static_cast<std::size_t>(kind_.rank_class)]},
         self_{kind_.ranks.front()},
         wires_{wires},
-        cost_{cost} {}
+        cost_{cost},
+        collectives_{collectives} {}
 
   RankCosts run() const {
     RankCosts found;
@@ -73,13 +68,10 @@ class RankCosting {
     return cost_.compute(program_, class_, instruction, sequences);
   }
 
-  /// Most collectives of a class are the same ones, layer by layer.
   Cost of_collective(const CollectiveKey& wanted) const {
-    const auto found = std::ranges::find(collectives_, wanted, &std::pair<CollectiveKey, Cost>::first);
-    if (found != collectives_.end()) return found->second;
-    const Cost cost = cost_.collective(wanted.kind, *wanted.group, wanted.bytes, wanted.element, wanted.flows);
-    collectives_.emplace_back(wanted, cost);
-    return cost;
+    const auto [found, fresh] = collectives_.try_emplace(wanted);
+    if (fresh) found->second = cost_.collective(wanted.kind, *wanted.group, wanted.bytes, wanted.element, wanted.flows);
+    return found->second;
   }
 
   /// Of its time what its cards or uplinks are busy.
@@ -120,7 +112,7 @@ class RankCosting {
   const Rank self_;
   const Wires& wires_;
   const InstructionCost& cost_;
-  mutable std::vector<std::pair<CollectiveKey, Cost>> collectives_;
+  CollectiveCosts& collectives_;
 };
 
 }  // namespace
@@ -132,9 +124,17 @@ Bytes element_of(const program::Program& program, CollectiveKind kind, bool per_
   return sums && per_microbatch ? element_size(program.plan.precision) : Bytes{4};
 }
 
+std::size_t CollectiveKeyHash::operator()(const CollectiveKey& key) const {
+  std::uint64_t hash = std::bit_cast<std::uintptr_t>(key.group);
+  for (const std::int64_t value : {static_cast<std::int64_t>(key.kind), key.bytes.count, key.element.count, std::int64_t{key.flows.cards},
+                                   std::int64_t{key.flows.out}, std::int64_t{key.flows.in}})
+    hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(value);
+  return Philox::mix(hash);
+}
+
 RankCosts costs_of_rank_kind(const program::Program& program, const RankPartition& kinds, std::size_t kind, const Wires& wires,
-                             const InstructionCost& cost) {
-  return RankCosting{program, kinds, kind, wires, cost}.run();
+                             const InstructionCost& cost, CollectiveCosts& collectives) {
+  return RankCosting{program, kinds, kind, wires, cost, collectives}.run();
 }
 
 }  // namespace flotilla::simulate

@@ -11,7 +11,7 @@ namespace {
 constexpr int out_of = 0, into = 1, directions = 2;
 constexpr int most_lanes = 1 << 20;  // more than flows there are
 constexpr double rounding = 1e-9;
-constexpr Bytes reference_size{1 << 20}, element{4};  // by which rates of cards and uplinks are compared
+constexpr Bytes reference_size{1 << 20}, reference_element{4};  // by which rates of cards and uplinks are compared
 
 /// Flows that pass an uplink at once at the full rate of their cards.
 double room(double card_seconds, double uplink_seconds) {
@@ -109,7 +109,7 @@ void Wires::add_group(std::size_t g) {
   user.slowdown = std::max(1.0, static_cast<double>(user.flows.cards) / lanes);
   if (!spans(group, true)) return;
   const auto time = [&](const Flows& flows) {
-    return cost_.collective(program::CollectiveKind::all_reduce, group, reference_size, element, flows).time;
+    return cost_.collective(program::CollectiveKind::all_reduce, group, reference_size, reference_element, flows).time;
   };
   const double of_uplink = room(card_seconds(time, lanes), uplink_seconds(time, 1, 0));
   user.flows.out = add_group_loads(user, uplinks_, g, of_uplink);

@@ -33,10 +33,6 @@ std::uint64_t hash_of(const Paths::GroupTopology& group_topology) {
 }  // namespace
 
 Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile_{profile}, fits_{fits} {
-  std::set<std::string> named;
-  for (const auto& link : profile.links) named.insert({link.from, link.to});
-  for (const auto& type : profile.device_types)
-    if (type.to_device.known() || type.to_host.known()) named.insert(type.name);
   std::unordered_map<std::string_view, int> hosts, types;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int> instructions;
   std::map<std::pair<int, int>, int> spots;
@@ -51,9 +47,7 @@ Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile
       place.rank = device.rank;
       continue;
     }
-    const auto if_named = [&](const std::string& name) {
-      return named.contains(name) || fits.knows(name) ? std::string_view{name} : std::string_view{};
-    };
+    const auto if_named = [&](const std::string& name) { return fits.knows(name) ? std::string_view{name} : std::string_view{}; };
     const std::tuple instruction{std::string_view{device.zone}, if_named(device.host), if_named(device.type)};
     place.host = hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second;
     place.instruction = instructions.try_emplace(instruction, static_cast<int>(instructions.size())).first->second;

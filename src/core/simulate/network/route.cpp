@@ -56,6 +56,9 @@ FitsByTypes::FitsByTypes(const cluster::Profile& profile) {
     if (of_types.empty()) named_.insert({fit.from_type, fit.to_type});
     of_types.push_back(&fit);
   }
+  for (const auto& link : profile.links) named_.insert({link.from, link.to});
+  for (const auto& type : profile.device_types)
+    if (type.to_device.known() || type.to_host.known()) named_.insert(type.name);
 }
 
 std::vector<const cluster::LinkFit*> FitsByTypes::between(const cluster::Device& a, const cluster::Device& b) const {

@@ -40,15 +40,15 @@ struct Route {
   Seconds shared(Seconds alone, Seconds latency, int flows) const;
 };
 
-/// Published fits, found by the types that they join. Holds on to the profile's.
+/// Published fits, found by the types that they join, and what a profile names. Holds on to the profile's.
 class FitsByTypes {
  public:
   explicit FitsByTypes(const cluster::Profile&);
   /// For messages from `a` to `b`, by number of devices: of their zones and types, either way round, else of their types in any one zone.
   /// Empty where there are none.
   std::vector<const cluster::LinkFit*> between(const cluster::Device& a, const cluster::Device& b) const;
-  /// Whether some fit is of that type.
-  bool knows(const std::string& type) const { return named_.contains(type); }
+  /// Whether a fit, a link or a copy that was measured is of that type, host or zone.
+  bool knows(const std::string& name) const { return named_.contains(name); }
 
  private:
   /// Two types, the lesser name first, inside a node or between nodes.

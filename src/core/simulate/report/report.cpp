@@ -9,8 +9,8 @@ namespace flotilla::simulate {
 namespace {
 
 /// plan::place_of of every rank at once.
-std::vector<plan::Place> places(const plan::Plan& plan) {
-  std::vector<plan::Place> by_rank(static_cast<std::size_t>(plan::rank_count(plan)));
+std::vector<plan::RankCoordinates> places(const plan::Plan& plan) {
+  std::vector<plan::RankCoordinates> by_rank(static_cast<std::size_t>(plan::rank_count(plan)));
   for (int s = 0; s < plan::own_stages(plan); ++s) {
     const auto& replicas = plan.stages[static_cast<std::size_t>(s)].replicas;
     for (std::size_t r = 0; r < replicas.size(); ++r)
@@ -31,7 +31,8 @@ std::optional<Bytes> limit_of(const cluster::Profile& profile, const std::string
   return type != nullptr && type->memory.count > 0 ? std::optional{type->memory} : std::nullopt;
 }
 
-ReportRow row_of(const RankKind& kind, const plan::Plan& plan, const std::vector<plan::Place>& by_rank, const cluster::Profile& profile) {
+ReportRow row_of(const RankKind& kind, const plan::Plan& plan, const std::vector<plan::RankCoordinates>& by_rank,
+                 const cluster::Profile& profile) {
   ReportRow row;
   row.first = kind.ranks.front();
   const auto& place = by_rank.at(row.first.index());

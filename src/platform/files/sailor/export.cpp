@@ -47,6 +47,7 @@ class Refusals {
            within);
     expect(plan_.schedule == plan::ScheduleKind::one_f_one_b, "schedule", "is ", to_string(plan_.schedule),
            "; the Sailor artifact knows 1f1b only", within);
+    expect(!plan_.model.experts.on(), "model.experts", "has experts; the Sailor artifact knows no such thing");
     expect(!plan_.sequence_parallel, "sequence_parallel", "is true; the Sailor artifact knows no such thing", within);
     expect(!plan_.shard_optimizer, "shard_optimizer", "is true; the Sailor artifact knows no such thing", within);
     expect(spelling_ == SailorSpelling::counted || plan_.length == plan_.model.positions, "length", "is ", plan_.length,

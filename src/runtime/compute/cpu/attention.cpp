@@ -79,7 +79,6 @@ auto Attention<E>::beside_queries(const E* qkv) const -> Keys {
 
 template <class E>
 AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int64_t sequence, std::int64_t head, float* scores) const {
-  const float scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(layout_.size)) : 1.0f;
   float* log_sum_exp = pass.log_sum_exp + (sequence * layout_.heads + head) * length_ + b.first_row;
   return {scores,
           pitch_,
@@ -88,13 +87,14 @@ AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int
           b.first_key,
           b.keys,
           pass.window,
-          scale,
+          static_cast<float>(setup_.model.score_scale()),
           setup_.model.alibi ? static_cast<float>(model::head_slope(static_cast<int>(first_head_ + head), setup_.model.heads)) : 0.0f,
           log_sum_exp,
           pass.dropout,
           static_cast<std::uint32_t>(pass.task.first_sequence + sequence),
           static_cast<std::uint32_t>(first_head_ + head),
-          pass.starts == nullptr ? nullptr : pass.starts + sequence * length_ + b.first_row};
+          pass.starts == nullptr ? nullptr : pass.starts + sequence * length_ + b.first_row,
+          static_cast<float>(setup_.model.score_cap)};
 }
 
 template <class E>

@@ -6,9 +6,29 @@ namespace flotilla::compute::cpu {
 
 using program::Role;
 
+template <class E>
+void Operations<E>::back_through_output_norm(const Frame& f, const OutputNorm& output, DropSite site, E* branch, Parameter bias,
+                                             bool has_bias) {
+  const E* gradient = f.at(Role::gradient);
+  RowsBackward dropped, rows;
+  dropped.drop = {gradient, branch, nullptr, d_, dropout(setup_, f.task, site), f.place()};
+  if (dropped.drop.dropout.on) rows_backward(f, dropped);
+  rows.norm = {dropped.drop.dropout.on ? branch : gradient, nullptr, output.raw, f.weight(output.weight), nullptr, output.stats, branch,
+               nullptr, d_};
+  rows.norm_weight = output.weight;
+  rows.norm_bias = output.bias;
+  rows.drop = {branch, branch, nullptr, d_, {}, f.place()};
+  rows.bias = bias;
+  rows.has_bias = has_bias;
+  rows_backward(f, rows);
+}
+
 /// `gradient` of a block's output becomes that of the residual path, `masked` that of what the feed-forward's dropout got.
 template <class E>
 void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
+  if (setup_.model.output_norms)
+    return back_through_output_norm(f, feed_forward_norm(f), DropSite::feed_forward, masked, Parameter::down_bias,
+                                    setup_.model.feed_forward_bias);
   const model::BlockLayout layout = f.block();
   E* gradient = f.at(Role::gradient);
   RowsBackward rows;
@@ -73,6 +93,7 @@ void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout
       case model::Activation::gelu: return kernels_.gelu_exact_backward({kept, gradient, sums, columns_}, rows);
       case model::Activation::relu: return kernels_.relu_backward({kept, gradient, sums, columns_}, rows);
       case model::Activation::swiglu: return kernels_.swiglu_backward({kept, gradient, sums, columns_}, rows);
+      case model::Activation::geglu: return kernels_.geglu_backward({kept, gradient, sums, columns_}, rows);
     }
   };
   for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
@@ -133,6 +154,11 @@ void Operations<E>::back_to_attention(const Frame& f, E* masked) {
                gradient,
                nullptr,
                d_};
+  if (setup_.model.output_norms) {
+    rows_backward(f, rows);
+    return back_through_output_norm(f, attention_norm(f), DropSite::attention_output, masked, Parameter::out_bias,
+                                    setup_.model.attention_output_bias);
+  }
   // `masked` may be `partial`: rows are through with it when their mask is written.
   rows.drop = {gradient, masked, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), f.place()};
   rows.bias = Parameter::out_bias;
@@ -219,19 +245,20 @@ void Operations<E>::block_begin_backward(const Frame& f) {
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                                    \
-  template void Operations<E>::back_to_mlp(const Frame&, E*);                                                      \
-  template void Operations<E>::mlp_begin_backward(const Frame&);                                                   \
-  template void Operations<E>::activated_gradient(const Frame&, Operations<E>::Back, E*);                          \
-  template void Operations<E>::mlp_backward(const Frame&);                                                         \
-  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*);               \
-  template void Operations<E>::back_beside_mlp(const Frame&, E*);                                                  \
-  template void Operations<E>::back_to_attention(const Frame&, E*);                                                \
-  template void Operations<E>::attention_begin_backward(const Frame&);                                             \
-  template void Operations<E>::qkv_gradient(const Frame&, Operations<E>::Back, E*);                                \
-  template void Operations<E>::norm_heads_backward(const Frame&, E*);                                              \
-  template void Operations<E>::attention_backward(const Frame&);                                                   \
-  template void Operations<E>::attention_weight_gradients(const Frame&, Operations<E>::Back, Operations<E>::Back); \
+#define FLOTILLA_INSTANTIATE(E)                                                                                          \
+  template void Operations<E>::back_through_output_norm(const Frame&, const OutputNorm&, DropSite, E*, Parameter, bool); \
+  template void Operations<E>::back_to_mlp(const Frame&, E*);                                                            \
+  template void Operations<E>::mlp_begin_backward(const Frame&);                                                         \
+  template void Operations<E>::activated_gradient(const Frame&, Operations<E>::Back, E*);                                \
+  template void Operations<E>::mlp_backward(const Frame&);                                                               \
+  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*);                     \
+  template void Operations<E>::back_beside_mlp(const Frame&, E*);                                                        \
+  template void Operations<E>::back_to_attention(const Frame&, E*);                                                      \
+  template void Operations<E>::attention_begin_backward(const Frame&);                                                   \
+  template void Operations<E>::qkv_gradient(const Frame&, Operations<E>::Back, E*);                                      \
+  template void Operations<E>::norm_heads_backward(const Frame&, E*);                                                    \
+  template void Operations<E>::attention_backward(const Frame&);                                                         \
+  template void Operations<E>::attention_weight_gradients(const Frame&, Operations<E>::Back, Operations<E>::Back);       \
   template void Operations<E>::block_begin_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

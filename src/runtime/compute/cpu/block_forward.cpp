@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "operations.hpp"
 
 namespace flotilla::compute::cpu {
@@ -53,7 +55,8 @@ HeadNorms<E> Operations<E>::head_norms(const Frame& f, E* qkv) const {
           grouped ? queries : heads_,
           grouped ? 1 : groups_,
           size,
-          static_cast<float>(setup_.model.norm_epsilon)};
+          static_cast<float>(setup_.model.norm_epsilon),
+          setup_.model.norm_offset ? 1.0f : 0.0f};
 }
 
 template <class E>
@@ -69,11 +72,39 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const std::int64_t size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const std::int64_t turned = setup_.model.rotated_columns();
   const bool grouped = setup_.model.grouped_qkv();
-  const float* angles = angles_.data() + f.task.cached * turned;
+  const auto& table = setup_.model.turns_by_window(f.task.layer - 1) ? window_angles_ : angles_;
+  const float* angles = table.data() + f.task.cached * turned;
   const std::int64_t bands = grouped ? groups_ : 1, step = (queries + 2) * size, heads = grouped ? queries + 1 : heads_ + groups_;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     for (std::int64_t band = 0; band < bands; ++band)
       kernels_.rotate({qkv, qkv_width_, band * step, size, heads, turned, setup_.length, angles, back, f.starts()}, rows);
+  });
+}
+
+template <class E>
+auto Operations<E>::attention_norm(const Frame& f) const -> OutputNorm {
+  const model::BlockLayout layout = f.block();
+  return {f.saved(layout.raw_attention), f.template saved<float>(layout.raw_attention_stats), Parameter::attention_norm_weight,
+          Parameter::attention_norm_bias};
+}
+
+template <class E>
+auto Operations<E>::feed_forward_norm(const Frame& f) const -> OutputNorm {
+  const model::BlockLayout layout = f.block();
+  return {f.saved(layout.raw_feed_forward), f.template saved<float>(layout.raw_feed_forward_stats), Parameter::feed_forward_norm_weight,
+          Parameter::feed_forward_norm_bias};
+}
+
+template <class E>
+void Operations<E>::norm_output(const Frame& f, const OutputNorm& output, const E* bias) {
+  E* partial = f.own(Role::partial, d_);
+  const AddResidual<E> raw{nullptr, partial, bias, 0, output.raw, d_, {}, f.place()};
+  const NormForward<E> normed = norm(f, output.raw, partial, output.stats, output.weight, output.bias);
+  for_shares(setup_.threads, f.rows, [&](int, Rows rows) {
+    for_pieces(rows, [&](Rows piece) {
+      kernels_.add_residual(raw, piece);
+      kernels_.norm_forward(normed, piece);
+    });
   });
 }
 
@@ -82,9 +113,11 @@ template <class E>
 const E* Operations<E>::mlp_input(const Frame& f) {
   const model::BlockLayout layout = f.block();
   E *partial = f.own(Role::partial, d_), *middle = f.saved(layout.middle);
+  const E* bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
+  if (setup_.model.output_norms) norm_output(f, attention_norm(f), std::exchange(bias, nullptr));
   const AddResidual<E> sum{f.at(Role::input),
                            partial,
-                           f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias),
+                           bias,
                            0,
                            middle,
                            d_,
@@ -141,6 +174,7 @@ void Operations<E>::activation(const Frame& f, const E* up, E* activated) {
   const model::Activation activation = setup_.model.activation;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     if (activation == model::Activation::swiglu) return kernels_.swiglu({up, activated, columns_}, rows);
+    if (activation == model::Activation::geglu) return kernels_.geglu({up, activated, columns_}, rows);
     const auto gelu = activation == model::Activation::gelu ? kernels_.gelu_exact : kernels_.gelu;
     gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
   });
@@ -151,9 +185,11 @@ void Operations<E>::block_end_forward(const Frame& f) {
   const model::BlockLayout layout = f.block();
   E* output = f.at(Role::output);
   E* sum = pre_norm_ ? output : f.saved(layout.end);
+  const E* bias = f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias);
+  if (setup_.model.output_norms) norm_output(f, feed_forward_norm(f), std::exchange(bias, nullptr));
   const AddResidual<E> add{f.saved(pre_norm_ ? layout.middle : layout.ff_input),
                            f.own(Role::partial, d_),
-                           f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias),
+                           bias,
                            0,
                            sum,
                            d_,
@@ -190,6 +226,9 @@ void Operations<E>::block_again(const Frame& f) {
   template void Operations<E>::rotate(const Frame&, E*, bool);                                          \
   template void Operations<E>::mlp_begin_forward(const Frame&);                                         \
   template const E* Operations<E>::mlp_input(const Frame&);                                             \
+  template auto Operations<E>::attention_norm(const Frame&) const->OutputNorm;                          \
+  template auto Operations<E>::feed_forward_norm(const Frame&) const->OutputNorm;                       \
+  template void Operations<E>::norm_output(const Frame&, const OutputNorm&, const E*);                  \
   template void Operations<E>::mlp_forward(const Frame&);                                               \
   template void Operations<E>::activate(const Frame&, const model::BlockLayout&, const E*);             \
   template void Operations<E>::activation(const Frame&, const E*, E*);                                  \

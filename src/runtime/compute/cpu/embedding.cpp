@@ -35,10 +35,13 @@ void Operations<E>::embedding_forward(const Frame& f) {
   E* partial = f.at(Role::partial);
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
   const std::size_t row_bytes = sizeof(E) * static_cast<std::size_t>(w_);
+  const bool scaled = setup_.model.scaled_embedding;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     for (std::int64_t row = rows.first; row < rows.last; ++row) {
       const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
-      if (token >= 0 && token < mine.count()) {
+      if (token >= 0 && token < mine.count() && scaled) {
+        kernels_.multiply(token_embedding + token * w_, embedding_scale_, partial + row * w_, w_);
+      } else if (token >= 0 && token < mine.count()) {
         std::memcpy(partial + row * w_, token_embedding + token * w_, row_bytes);
       } else {
         std::memset(static_cast<void*>(partial + row * w_), 0, row_bytes);
@@ -128,7 +131,7 @@ void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
     for (std::int64_t position = rows.first; position < rows.last; ++position)
       for (std::int64_t sequence = 0; sequence < f.task.sequences; ++sequence) {
         const std::int64_t row = sequence * setup_.length + position - f.first_row;
-        if (row >= 0 && row < f.rows) kernels_.add_to_floats(gradient + row * d_, positions + position * d_, d_);
+        if (row >= 0 && row < f.rows) kernels_.add_to_floats(gradient + row * d_, 1, positions + position * d_, d_);
       }
   });
 }
@@ -138,7 +141,7 @@ void Operations<E>::document_position_gradient(const Frame& f, const E* gradient
   for_columns(setup_.threads, d_, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t row = 0; row < f.rows; ++row) {
       const std::int64_t token = f.first_row + row, position = token % setup_.length - f.starts()[token];
-      kernels_.add_to_floats(gradient + row * d_ + first, positions + position * d_ + first, count);
+      kernels_.add_to_floats(gradient + row * d_ + first, 1, positions + position * d_ + first, count);
     }
   });
 }
@@ -153,7 +156,7 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
     for (std::int64_t row = 0; row < f.n; ++row) {
       const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
       if (token >= 0 && token < mine.count())
-        kernels_.add_to_floats(gradient + row * w_ + first, token_embedding + token * w_ + first, count);
+        kernels_.add_to_floats(gradient + row * w_ + first, embedding_scale_, token_embedding + token * w_ + first, count);
     }
   });
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "loss_runs.hpp"
 #include "operations.hpp"
 
 namespace flotilla::compute::cpu {
@@ -29,7 +30,8 @@ HeadRows Operations<E>::head_rows(const Frame& f) const {
           gathered,
           setup_.tensor_parallel,
           f.n,
-          t.loss_scale};
+          t.loss_scale,
+          static_cast<float>(setup_.model.logit_cap)};
 }
 
 /// What the token embedding is multiplied with.
@@ -75,21 +77,29 @@ void Operations<E>::head_forward(const Frame& f) {
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_stats(rows, share); });
 }
 
+/// Adds what these rows give.
 template <class E>
-void Operations<E>::head_loss(const Frame& f) {
+void Operations<E>::add_loss(const Frame& f, Rows of, double& loss, double& counted) {
   const HeadRows rows = head_rows(f);
-  std::array<LossSum, loss_parts> sums{};
+  std::array<RowLossSum, loss_parts> sums{};
   for_shares(setup_.threads, loss_parts, [&](int, Rows parts) {
     for (std::int64_t p = parts.first; p < parts.last; ++p) {
-      const model::UnitRange range = model::share(f.n, loss_parts, static_cast<int>(p));
-      sums[static_cast<std::size_t>(p)] = kernels_.head_loss(rows, {range.first, range.last});
+      const model::UnitRange range = model::share(of.last - of.first, loss_parts, static_cast<int>(p));
+      sums[static_cast<std::size_t>(p)] = kernels_.head_loss(rows, {of.first + range.first, of.first + range.last});
     }
   });
-  double* scalars = f.template at<double>(Role::scalars);
-  for (const LossSum& sum : sums) {
-    scalars[program::scalar::loss] += sum.loss;
-    scalars[program::scalar::counted] += static_cast<double>(sum.counted);
+  for (const RowLossSum& sum : sums) {
+    loss += sum.loss;
+    counted += static_cast<double>(sum.counted);
   }
+}
+
+template <class E>
+void Operations<E>::head_loss(const Frame& f) {
+  double* scalars = f.template at<double>(Role::scalars);
+  for_loss_runs(f.task, [&](const LossRun& run) {
+    add_loss(f, {std::int64_t{run.first} * setup_.length, std::int64_t{run.last} * setup_.length}, scalars[run.loss], scalars[run.counted]);
+  });
 }
 
 template <class E>
@@ -177,6 +187,7 @@ void Operations<E>::head_end_backward(const Frame& f) {
   template void Operations<E>::head_begin_forward(const Frame&);                   \
   template void Operations<E>::project_back(const Frame&, const E*, const E*, E*); \
   template void Operations<E>::head_forward(const Frame&);                         \
+  template void Operations<E>::add_loss(const Frame&, Rows, double&, double&);     \
   template void Operations<E>::head_loss(const Frame&);                            \
   template void Operations<E>::score_targets(const Task&, std::span<TokenScore>);  \
   template std::int64_t Operations<E>::head_pitch(const Frame&) const;             \

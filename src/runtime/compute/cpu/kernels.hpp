@@ -49,7 +49,7 @@ struct AddResidual {
 };
 
 /// y = (x - mean) * rstd * weight + bias; stats (rows, 2) get mean and rstd. Without `bias` it is the root mean square's norm: mean and
-/// bias are zero.
+/// bias are zero, and `offset` is added to the weight.
 template <class E>
 struct NormForward {
   const E *x, *weight, *bias;
@@ -57,6 +57,7 @@ struct NormForward {
   float* stats;
   std::int64_t width;
   float epsilon;
+  float offset = 0;
 };
 
 /// With g = gradient (+ added): out = (residual +) d x, and sums (2, width) += g * normalized x, g; `rms`: sums (width) += the first alone.
@@ -68,6 +69,7 @@ struct NormBackward {
   float* sums;
   std::int64_t width;
   bool rms = false;
+  float offset = 0;
 };
 
 /// Norms of heads, of kind rms. A row holds `bands` bands, `band` elements apart: of each, `queries` heads and then `keys` heads of `size`
@@ -78,6 +80,7 @@ struct HeadNorms {
   const E *query_weight, *key_weight;
   std::int64_t pitch, band, bands, queries, keys, size;
   float epsilon;
+  float offset = 0;  ///< added to the weights
 };
 
 /// Of HeadNorms::rows the gradient of what was normed becomes that of `raw`. sums (2, size) += gradients of both weights.
@@ -108,9 +111,9 @@ struct ActivationBackward {
   std::int64_t width;
 };
 
-/// A row holds `columns` gates and then as many others: y = silu(gate) * other. Pitches: 2 columns; columns in y.
+/// A row holds `columns` gates and then as many others: y = activation(gate) * other. Pitches: 2 columns; columns in y.
 template <class E>
-struct SwigluForward {
+struct GatedForward {
   const E* saved;
   E* y;
   std::int64_t columns;
@@ -119,7 +122,7 @@ struct SwigluForward {
 /// The first half of a row of `gradient` is that of y; the row becomes the gradients of gates and others. sums (2 columns), where there are
 /// any, += them.
 template <class E>
-struct SwigluBackward {
+struct GatedBackward {
   const E* saved;
   E* gradient;
   float* sums;
@@ -147,6 +150,7 @@ struct AttentionBlock {
   Dropout dropout;
   std::uint32_t sequence, head;  ///< global
   const std::int32_t* starts = nullptr;  ///< the first key of each row's document, ascending; null: 0
+  float cap = 0;  ///< scores become cap * tanh(score / cap); 0: they stay. Not where heads have slopes
 };
 
 template <class E>
@@ -167,10 +171,11 @@ struct HeadRows {
   const float* gathered;             ///< (members, N, 3)
   std::int64_t members, row_count;
   float loss_scale;
+  float cap = 0;  ///< head_stats turns logits into cap * tanh(logit / cap) first; 0: it does not
 };
 
 /// Of rows whose targets count.
-struct LossSum {
+struct RowLossSum {
   double loss;
   std::int64_t counted;
 };
@@ -194,18 +199,21 @@ struct Kernels {
   void (*gelu_exact)(const E* x, E* y, std::int64_t count);  ///< by the normal distribution function, not by tanh
   void (*gelu_exact_backward)(ActivationBackward<E>, Rows);
   void (*relu_backward)(ActivationBackward<E>, Rows);
-  void (*swiglu)(SwigluForward<E>, Rows);
-  void (*swiglu_backward)(SwigluBackward<E>, Rows);
+  void (*swiglu)(GatedForward<E>, Rows);
+  void (*swiglu_backward)(GatedBackward<E>, Rows);
+  void (*geglu)(GatedForward<E>, Rows);  ///< the gate's activation is GELU's tanh form
+  void (*geglu_backward)(GatedBackward<E>, Rows);
   void (*rotate)(Rotation<E>, Rows);
   void (*add)(const E* a, const E* b, E* sum, std::int64_t count);
-  void (*add_to_floats)(const E* x, float* sum, std::int64_t count);
+  void (*add_to_floats)(const E* x, float factor, float* sum, std::int64_t count);  ///< sum += factor * x
+  void (*multiply)(const E* x, float factor, E* y, std::int64_t count);
   void (*softmax)(AttentionBlock);
   void (*softmax_backward)(AttentionBackwardBlock<E>);
   void (*narrow)(const float* x, E* y, std::int64_t count);
   void (*widen)(const E* x, float* y, std::int64_t count);
   void (*head_stats)(HeadRows, Rows);
   void (*head_gradient)(HeadRows, Rows);  ///< logits become d logits in the element type, at the start of each row
-  LossSum (*head_loss)(HeadRows, Rows);
+  RowLossSum (*head_loss)(HeadRows, Rows);
   void (*head_scores)(HeadRows, TokenScore*, Rows);  ///< of the rows' targets, by row
   void (*adamw)(AdamWRange, E* weights, std::int64_t count);
   double (*squared_sum)(const float* x, std::int64_t count);

@@ -65,6 +65,8 @@ Operations<E>::Operations(const Setup& setup)
       products_{setup.threads},
       attention_{setup_, products_},
       angles_{rotary_angles(setup.model, std::max(setup.length, setup.cache))},
+      window_angles_{rotary_angles(setup.model, std::max(setup.length, setup.cache), true)},
+      embedding_scale_{embedding_scale(setup)},
       widths_{{{d_, qkv_width_}, {attention_width_, d_}, {d_, up_width_}, {columns_, d_}}} {
   if (!setup.model.lora.on()) return;
   adapter_scale_ = static_cast<float>(setup.model.lora.scale());
@@ -112,7 +114,8 @@ void Operations<E>::run(const Task& task) {
 
 template <class E>
 NormForward<E> Operations<E>::norm(const Frame& f, const E* x, E* y, float* stats, Parameter weight, Parameter bias) const {
-  return {x, f.weight(weight), f.weight_if(!rms_, bias), y, stats, d_, static_cast<float>(setup_.model.norm_epsilon)};
+  return {x, f.weight(weight), f.weight_if(!rms_, bias), y, stats, d_, static_cast<float>(setup_.model.norm_epsilon),
+          setup_.model.norm_offset ? 1.0f : 0.0f};
 }
 
 template <class E>
@@ -128,8 +131,8 @@ void Operations<E>::copy_rows(const Frame& f, const E* from, E* to, std::int64_t
 
 template <class E>
 E* Operations<E>::masked(const Frame& f, E* gradient) const {
-  E* apart = setup_.model.dropout > 0 ? f.workspace.template take<E>(f.n * d_) : nullptr;
-  return drops(f) ? apart : gradient;
+  E* apart = setup_.model.dropout > 0 || setup_.model.output_norms ? f.workspace.template take<E>(f.n * d_) : nullptr;
+  return stands_apart(f) ? apart : gradient;
 }
 
 template <class E>
@@ -138,6 +141,7 @@ void Operations<E>::rows_backward(const Frame& f, RowsBackward work) {
   const bool has_bias = has_site && work.has_bias;
   Workspace none{nullptr};
   work.norm.rms = rms_;
+  work.norm.offset = setup_.model.norm_offset ? 1.0f : 0.0f;
   const ColumnSums norm_sums{has_norm ? f.workspace : none, setup_.threads, rms_ ? d_ : 2 * d_};
   const ColumnSums bias_sums{has_bias ? f.workspace : none, setup_.threads, d_};
   for_shares(setup_.threads, f.rows, [&](int share, Rows rows) {

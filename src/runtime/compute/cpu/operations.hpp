@@ -5,6 +5,7 @@
 #include "adapter_products.hpp"
 #include "attention.hpp"
 #include "dropout.hpp"
+#include "embedding_scale.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
 #include "parameters.hpp"
@@ -101,6 +102,16 @@ class Operations {
   void norm_heads(const Frame&, E* qkv);
   HeadNorms<E> head_norms(const Frame&, E* qkv) const;
   void rotate(const Frame&, E* qkv, bool back);
+  /// The norm of what a sub-layer puts out: its input is kept, and its output stands in `partial`.
+  struct OutputNorm {
+    E* raw;
+    float* stats;
+    Parameter weight, bias;
+  };
+  OutputNorm attention_norm(const Frame&) const;
+  OutputNorm feed_forward_norm(const Frame&) const;
+  /// `partial` = the norm of partial + bias, of this rank's rows.
+  void norm_output(const Frame&, const OutputNorm&, const E* bias);
   NormForward<E> norm_of_middle(const Frame&, const model::BlockLayout&) const;
   void block_again(const Frame&);
   // block_backward.cpp
@@ -110,6 +121,8 @@ class Operations {
   void attention_begin_backward(const Frame&);
   void back_to_attention(const Frame&, E* masked);
   void back_beside_mlp(const Frame&, E* masked);
+  /// `gradient` is of a sum; `branch` gets that of what the sub-layer's product put out, whose bias follows.
+  void back_through_output_norm(const Frame&, const OutputNorm&, DropSite, E* branch, Parameter bias, bool has_bias);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
   void activated_gradient(const Frame&, Back down, E* columns);
@@ -134,6 +147,8 @@ class Operations {
   E* kept_output_gradient(const Frame&) const;
   E* kept_up_gradient(const Frame&) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
+  /// Whether the gradient that an output product gets differs from that of the residual path.
+  bool stands_apart(const Frame& f) const { return drops(f) || setup_.model.output_norms; }
   void copy(const Frame&, const E* from, E* to, std::int64_t width);
   // adapters.cpp
   /// y = x W^T, to which the layer's adapter adds. The product is linear_forward's, with bias and activation.
@@ -155,6 +170,7 @@ class Operations {
   void logits_gradient(const Frame&);
   std::int64_t head_pitch(const Frame&) const;
   void head_forward(const Frame&);
+  void add_loss(const Frame&, Rows, double& loss, double& counted);
   void head_loss(const Frame&);
   void head_backward(const Frame&);
   void head_end_backward(const Frame&);
@@ -179,7 +195,7 @@ class Operations {
   void add_weight_gradient(const Frame&, const ProductSpec&, const void* gradient, const void* input, Parameter weight);
   /// Adds the sums over rows of a bias's gradient.
   void add_bias_gradient(const Frame&, const E* gradient, std::int64_t width, Parameter bias);
-  /// Where the gradient before a dropout site goes: workspace where there is dropout, else the gradient itself.
+  /// Where the gradient before a dropout site or a norm goes: workspace where there is one, else the gradient itself.
   E* masked(const Frame&, E* gradient) const;
 
   Setup setup_;
@@ -190,7 +206,8 @@ class Operations {
   const Kernels<E>& kernels_;
   Products products_;
   Attention<E> attention_;
-  std::vector<float> angles_;
+  std::vector<float> angles_, window_angles_;
+  float embedding_scale_;
   struct Widths {
     std::int64_t in, out;
   };

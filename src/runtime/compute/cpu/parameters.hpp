@@ -21,12 +21,16 @@ enum class Parameter {
   key_norm_weight,
   out_weight,
   out_bias,
+  attention_norm_weight,
+  attention_norm_bias,
   norm2_weight,
   norm2_bias,
   up_weight,
   up_bias,
   down_weight,
   down_bias,
+  feed_forward_norm_weight,
+  feed_forward_norm_bias,
   head_norm_weight,
   head_norm_bias,
   project_out,
@@ -40,7 +44,7 @@ enum class Parameter {
   down_lora_a,
   down_lora_b,
 };
-inline constexpr std::size_t parameter_kinds = 31;
+inline constexpr std::size_t parameter_kinds = 35;
 
 constexpr Parameter lora_a(model::Linear linear) {
   return static_cast<Parameter>(static_cast<int>(Parameter::qkv_lora_a) + 2 * static_cast<int>(linear));

@@ -33,8 +33,8 @@ const E* Operations<E>::output_gradient(const Frame& f, E* kept, void (Operation
     return f.at(Role::partial);
   }
   E* gradient = back == &Operations::back_to_attention ? attention_gradient(f) : f.at(Role::gradient);
-  (this->*back)(f, drops(f) ? kept : gradient);
-  if (!drops(f)) copy(f, gradient, kept, d_);
+  (this->*back)(f, stands_apart(f) ? kept : gradient);
+  if (!stands_apart(f)) copy(f, gradient, kept, d_);
   return kept;
 }
 

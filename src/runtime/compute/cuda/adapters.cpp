@@ -6,7 +6,7 @@ namespace flotilla::compute::cuda {
 using model::Linear;
 
 template <class E>
-E* Operations<E>::low_rank_input(const Frame& f, Linear linear, const E* x) {
+E* CudaOperations<E>::low_rank_input(const Frame& f, Linear linear, const E* x) {
   const auto& a = *adapter(linear);
   E* low = f.take(f.n * a.width());
   multiply(cpu::adapter_low(setup_.precision, f.n, a, adapter_scale_), {.a = x, .b = f.weight(cpu::lora_a(linear)), .c = low});
@@ -15,7 +15,7 @@ E* Operations<E>::low_rank_input(const Frame& f, Linear linear, const E* x) {
 
 /// The adapter's product comes first: bias and ReLU ride on the layer's own.
 template <class E>
-void Operations<E>::run_linear(const Frame& f, Linear linear, ProductSpec product, const E* x, const E* bias, E* y) {
+void CudaOperations<E>::run_linear(const Frame& f, Linear linear, ProductSpec product, const E* x, const E* bias, E* y) {
   if (const auto& a = adapter(linear)) {
     const E *low = low_rank_input(f, linear, x), *b = f.weight(cpu::lora_b(linear));
     for (const auto& piece : a->pieces)
@@ -27,7 +27,7 @@ void Operations<E>::run_linear(const Frame& f, Linear linear, ProductSpec produc
 }
 
 template <class E>
-auto Operations<E>::back_into(const Frame& f, Linear linear, const E* gradient) -> Back {
+auto CudaOperations<E>::back_into(const Frame& f, Linear linear, const E* gradient) -> Back {
   const auto& a = adapter(linear);
   if (!a) return {gradient, nullptr};
   E* low = f.take(f.n * a->width());
@@ -41,7 +41,7 @@ auto Operations<E>::back_into(const Frame& f, Linear linear, const E* gradient) 
 }
 
 template <class E>
-void Operations<E>::input_gradient(const Frame& f, Linear linear, const ProductSpec& product, Back back, E* dx) {
+void CudaOperations<E>::input_gradient(const Frame& f, Linear linear, const ProductSpec& product, Back back, E* dx) {
   multiply(product, {.a = back.gradient, .b = f.weight(cpu::weight_of(linear)), .c = dx});
   if (back.low == nullptr) return;
   multiply(cpu::adapter_input_gradient(setup_.precision, f.n, *adapter(linear), product.c_row),
@@ -49,7 +49,7 @@ void Operations<E>::input_gradient(const Frame& f, Linear linear, const ProductS
 }
 
 template <class E>
-void Operations<E>::add_gradients(const Frame& f, Linear linear, Back back, const E* x) {
+void CudaOperations<E>::add_gradients(const Frame& f, Linear linear, Back back, const E* x) {
   const auto& widths = widths_[static_cast<std::size_t>(linear)];
   add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.n, widths.out, widths.in), back.gradient, x,
                       cpu::weight_of(linear));
@@ -64,11 +64,11 @@ void Operations<E>::add_gradients(const Frame& f, Linear linear, Back back, cons
              {.a = back.gradient + piece.first, .b = low + piece.part * a->rank, .c = sum + piece.first * a->rank});
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                                   \
-  template void Operations<E>::run_linear(const Frame&, Linear, ProductSpec, const E*, const E*, E*);             \
-  template Operations<E>::Back Operations<E>::back_into(const Frame&, Linear, const E*);                          \
-  template void Operations<E>::input_gradient(const Frame&, Linear, const ProductSpec&, Operations<E>::Back, E*); \
-  template void Operations<E>::add_gradients(const Frame&, Linear, Operations<E>::Back, const E*);
+#define FLOTILLA_INSTANTIATE(E)                                                                                           \
+  template void CudaOperations<E>::run_linear(const Frame&, Linear, ProductSpec, const E*, const E*, E*);                 \
+  template CudaOperations<E>::Back CudaOperations<E>::back_into(const Frame&, Linear, const E*);                          \
+  template void CudaOperations<E>::input_gradient(const Frame&, Linear, const ProductSpec&, CudaOperations<E>::Back, E*); \
+  template void CudaOperations<E>::add_gradients(const Frame&, Linear, CudaOperations<E>::Back, const E*);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 FLOTILLA_INSTANTIATE(float16)

@@ -41,8 +41,8 @@ float uniform(std::int64_t at, std::uint64_t stream) {
   return static_cast<float>(random(static_cast<std::uint64_t>(at / 4))[static_cast<std::size_t>(at % 4)]) * 0x1p-31f - 1.0f;
 }
 
-std::int64_t key_place(const HeadPlaces& p, int group) { return p.first_key + std::int64_t{group} * p.key_step; }
-std::int64_t query_place(const HeadPlaces& p, int head) {
+std::int64_t key_place(const KernelHeadPlaces& p, int group) { return p.first_key + std::int64_t{group} * p.key_step; }
+std::int64_t query_place(const KernelHeadPlaces& p, int head) {
   return std::int64_t{head / p.queries} * p.query_group + head % p.queries * p.size;
 }
 
@@ -51,7 +51,7 @@ constexpr float looked_at = 6;
 
 template <class E>
 void add_queries(const AttentionShape& s, E* rows) {
-  const HeadPlaces& p = s.places;
+  const KernelHeadPlaces& p = s.places;
   const float factor = looked_at * 3 / (s.scale * static_cast<float>(p.size));  // a key's length squared is a third of its size
   for (int query = 0; query < s.length; ++query)
     for (int head = 0; head < p.heads; ++head) {
@@ -83,7 +83,7 @@ std::string out_of(const Bound& bound, float largest, E ours, E theirs) {
 
 template <class E>
 KnownAttention<E> known_attention(const AttentionShape& s, int sequences) {
-  const HeadPlaces& p = s.places;
+  const KernelHeadPlaces& p = s.places;
   const std::int64_t rows = std::int64_t{sequences} * s.length, width = std::int64_t{p.heads} * p.size;
   KnownAttention<E> known{std::vector<E>(static_cast<std::size_t>(rows * p.row)), std::vector<E>(static_cast<std::size_t>(rows * width))};
   for (std::int64_t row = 0; row < rows; ++row)
@@ -101,7 +101,7 @@ KnownAttention<E> known_attention(const AttentionShape& s, int sequences) {
 
 template <class E>
 std::string difference(const AttentionShape& s, int sequences, const AttentionResults<E>& ours, const AttentionResults<E>& theirs) {
-  const HeadPlaces& p = s.places;
+  const KernelHeadPlaces& p = s.places;
   constexpr float u = unit<E>;
   constexpr Bound output{"the output", 6 * u, 0}, statistics{"log_sum_exp", 0x1p-10f, 0x1p-10f}, value{"the gradient of a value", 8 * u, u},
       query{"the gradient of a query", 0, 16 * u}, key{"the gradient of a key", 0, 16 * u};

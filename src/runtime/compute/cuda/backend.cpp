@@ -24,8 +24,8 @@ float to_float(float16 v) { return half_to_float(v.bits); }
 template <class E>
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> image)
-      : setup_{setup}, device_{device}, operations_{setup, device, image}, norm_{device.make_arena(Bytes{norm_bytes})} {
+  CudaBackend(const Setup& setup, const gpu::DeviceContext& device, std::span<const std::byte> image)
+      : setup_{setup}, device_{device}, operations_{setup, device, image}, norm_{device.make_buffer(Bytes{norm_bytes})} {
     queue().fill(norm_.data(), Bytes{norm_bytes}, 0);
   }
 
@@ -65,9 +65,9 @@ class CudaBackend final : public Backend {
   }
 
   const Setup setup_;
-  gpu::Device device_;
-  Operations<E> operations_;
-  gpu::Arena norm_;
+  gpu::DeviceContext device_;
+  CudaOperations<E> operations_;
+  gpu::DeviceBuffer norm_;
 };
 
 template <class E>
@@ -143,7 +143,7 @@ std::string CudaBackend<E>::description() const {
 }  // namespace
 }  // namespace cuda
 
-std::unique_ptr<Backend> make_cuda_backend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> kernels) {
+std::unique_ptr<Backend> make_cuda_backend(const Setup& setup, const gpu::DeviceContext& device, std::span<const std::byte> kernels) {
   switch (setup.precision) {
     case Precision::fp32: return std::make_unique<cuda::CudaBackend<float>>(setup, device, kernels);
     case Precision::bf16: return std::make_unique<cuda::CudaBackend<cuda::bfloat16>>(setup, device, kernels);

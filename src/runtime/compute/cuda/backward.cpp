@@ -4,8 +4,32 @@ namespace flotilla::compute::cuda {
 
 using program::Role;
 
+/// As cpu::Operations::back_through_output_norm.
 template <class E>
-void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
+void CudaOperations<E>::back_through_output_norm(const Frame& f, const OutputNorm& output, DropSite site, E* branch, Parameter bias,
+                                                 bool has_bias) {
+  RowsBackward dropped, r;
+  dropped.gradient = f.at(Role::gradient);
+  dropped.masked = branch;
+  dropped.drop = dropout(f, site);
+  rows_backward(f, dropped);
+  r.norms = true;
+  r.norm_weight = output.weight;
+  r.norm_bias = output.bias;
+  r.gradient = dropped.drop.on ? branch : dropped.gradient;
+  r.x = f.saved(output.raw);
+  r.stats = f.template saved<float>(output.stats);
+  r.out = branch;
+  r.bias = bias;
+  r.has_bias = has_bias;
+  rows_backward(f, r);
+}
+
+template <class E>
+void CudaOperations<E>::back_to_mlp(const Frame& f, E* masked) {
+  if (setup_.model.output_norms)
+    return back_through_output_norm(f, feed_forward_norm(f), DropSite::feed_forward, masked, Parameter::down_bias,
+                                    setup_.model.feed_forward_bias);
   E* gradient = f.at(Role::gradient);
   RowsBackward r;
   r.gradient = r.out = gradient;
@@ -25,33 +49,31 @@ void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
 }
 
 template <class E>
-void Operations<E>::up_gradient(const Frame& f, Back down, E* columns, E* out) {
+void CudaOperations<E>::up_gradient(const Frame& f, Back down, E* columns, E* out) {
   ProductSpec to_activated = cpu::linear_input_gradient(setup_.precision, f.n, d_, columns_);
   to_activated.c_row = up_width_;
   input_gradient(f, model::Linear::down, to_activated, down, columns);
   constexpr std::int64_t pack = 16 / sizeof(E), of_block = element_threads * pack;
-  const bool gated = setup_.model.activation == model::Activation::swiglu, relu = setup_.model.activation == model::Activation::relu;
+  const bool gated = setup_.model.gated(), relu = setup_.model.activation == model::Activation::relu;
   const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
   const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
   const E* saved = f.saved(relu ? f.block.activated : f.block.up);
-  const Activation kind = relu                                                 ? Activation::relu
-                          : setup_.model.activation == model::Activation::gelu ? Activation::gelu
-                                                                               : Activation::gelu_tanh;
+  const PointwiseActivation kind = kernel_activation();
   if (gated)
-    kernels_.swiglu_backward(stream_, launch, out, columns, saved, f.n, static_cast<int>(columns_));
+    kernels_.gated_backward(stream_, launch, out, columns, saved, f.n, static_cast<int>(columns_), kind);
   else
     kernels_.activation_backward(stream_, launch, out, columns, saved, elements, kind);
   if (setup_.model.feed_forward_bias) add_column_sums(f, out, up_width_, Parameter::up_bias);
 }
 
 template <class E>
-void Operations<E>::mlp_weight_gradients(const Frame& f, Back down, Back up) {
+void CudaOperations<E>::mlp_weight_gradients(const Frame& f, Back down, Back up) {
   add_gradients(f, model::Linear::down, down, f.saved(f.block.activated));
   add_gradients(f, model::Linear::up, up, shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input));
 }
 
 template <class E>
-void Operations<E>::mlp_backward(const Frame& f) {
+void CudaOperations<E>::mlp_backward(const Frame& f) {
   E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* columns = f.take(f.n * up_width_);
   if (!shares_) back_to_mlp(f, before_drop);
@@ -63,46 +85,46 @@ void Operations<E>::mlp_backward(const Frame& f) {
 }
 
 template <class E>
-E* Operations<E>::kept_output_gradient(const Frame& f) const {
+E* CudaOperations<E>::kept_output_gradient(const Frame& f) const {
   return pre_norm_ ? f.kept(model::kept_layout(setup_.model, f.shape).output_gradient) : f.saved(f.block.end);
 }
 
 template <class E>
-E* Operations<E>::kept_up_gradient(const Frame& f) const {
+E* CudaOperations<E>::kept_up_gradient(const Frame& f) const {
   return setup_.model.activation == model::Activation::relu ? f.kept(model::kept_layout(setup_.model, f.shape).up_gradient)
                                                             : f.saved(f.block.up);
 }
 
 template <class E>
-const E* Operations<E>::output_gradient(const Frame& f, E* kept, void (Operations::*back)(const Frame&, E*)) {
+const E* CudaOperations<E>::output_gradient(const Frame& f, E* kept, void (CudaOperations::*back)(const Frame&, E*)) {
   if (shares_) {
     copy_rows(f, f.own(Role::partial, d_), kept, d_);
     return f.at(Role::partial);
   }
-  E* gradient = back == &Operations::back_to_attention ? attention_gradient(f) : f.at(Role::gradient);
-  (this->*back)(f, drops(f) ? kept : gradient);
-  if (!drops(f)) copy(f, gradient, kept, f.n * d_);
+  E* gradient = back == &CudaOperations::back_to_attention ? attention_gradient(f) : f.at(Role::gradient);
+  (this->*back)(f, stands_apart(f) ? kept : gradient);
+  if (!stands_apart(f)) copy(f, gradient, kept, f.n * d_);
   return kept;
 }
 
 template <class E>
-void Operations<E>::mlp_backward_input(const Frame& f) {
+void CudaOperations<E>::mlp_backward_input(const Frame& f) {
   E* kept_up = kept_up_gradient(f);
-  const E* before_drop = output_gradient(f, kept_output_gradient(f), &Operations::back_to_mlp);
+  const E* before_drop = output_gradient(f, kept_output_gradient(f), &CudaOperations::back_to_mlp);
   up_gradient(f, back_into(f, model::Linear::down, before_drop), f.take(f.n * up_width_), kept_up);
   input_gradient(f, model::Linear::up, cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
                  back_into(f, model::Linear::up, kept_up), f.at(Role::partial));
 }
 
 template <class E>
-void Operations<E>::mlp_backward_weights(const Frame& f) {
+void CudaOperations<E>::mlp_backward_weights(const Frame& f) {
   const Back down = back_into(f, model::Linear::down, shares_ ? f.at(Role::partial) : kept_output_gradient(f));
   mlp_weight_gradients(f, down, back_into(f, model::Linear::up, kept_up_gradient(f)));
 }
 
 /// As cpu::Operations::back_beside_mlp.
 template <class E>
-void Operations<E>::back_beside_mlp(const Frame& f, E* masked) {
+void CudaOperations<E>::back_beside_mlp(const Frame& f, E* masked) {
   E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_), *joined = f.take(f.rows * d_);
   RowsBackward branch, site;
   branch.norms = true;
@@ -125,7 +147,7 @@ void Operations<E>::back_beside_mlp(const Frame& f, E* masked) {
 }
 
 template <class E>
-void Operations<E>::back_to_attention(const Frame& f, E* masked) {
+void CudaOperations<E>::back_to_attention(const Frame& f, E* masked) {
   if (setup_.model.parallel_residual) return back_beside_mlp(f, masked);
   E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
   RowsBackward r;
@@ -138,6 +160,11 @@ void Operations<E>::back_to_attention(const Frame& f, E* masked) {
   r.x = f.saved(f.block.middle);
   r.residual = pre_norm_ ? gradient : nullptr;
   r.out = gradient;
+  if (setup_.model.output_norms) {
+    rows_backward(f, r);
+    return back_through_output_norm(f, attention_norm(f), DropSite::attention_output, masked, Parameter::out_bias,
+                                    setup_.model.attention_output_bias);
+  }
   r.masked = masked;
   r.bias = Parameter::out_bias;
   r.has_bias = setup_.model.attention_output_bias;
@@ -147,7 +174,7 @@ void Operations<E>::back_to_attention(const Frame& f, E* masked) {
 }
 
 template <class E>
-void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
+void CudaOperations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
   E* output_gradient = f.take(f.n * attention_width_);
   float* dots = f.template take<float>(f.n * heads_);
   input_gradient(f, model::Linear::out, cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
@@ -161,7 +188,7 @@ void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
 
 /// The weights' gradients are of this rank's heads alone (model::Tensor::summed).
 template <class E>
-void Operations<E>::norm_heads_backward(const Frame& f, E* gradient) {
+void CudaOperations<E>::norm_heads_backward(const Frame& f, E* gradient) {
   const std::int64_t blocks = std::min<std::int64_t>(f.n, most_row_blocks), size = setup_.model.head_size();
   float* partials = f.template take<float>(2 * blocks * size);
   kernels_.head_norms_backward(stream_, {.blocks_x = blocks, .threads = row_threads}, gradient, partials, f.saved(f.block.raw_heads),
@@ -172,7 +199,7 @@ void Operations<E>::norm_heads_backward(const Frame& f, E* gradient) {
 }
 
 template <class E>
-void Operations<E>::attention_weight_gradients(const Frame& f, Back out, Back qkv) {
+void CudaOperations<E>::attention_weight_gradients(const Frame& f, Back out, Back qkv) {
   add_gradients(f, model::Linear::out, out, f.saved(f.block.attention_output));
   if (setup_.model.qkv_bias) add_column_sums(f, qkv.gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input);
@@ -180,7 +207,7 @@ void Operations<E>::attention_weight_gradients(const Frame& f, Back out, Back qk
 }
 
 template <class E>
-void Operations<E>::attention_backward(const Frame& f) {
+void CudaOperations<E>::attention_backward(const Frame& f) {
   const bool in_partial = shares_ || setup_.model.parallel_residual;
   E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* to_qkv = f.take(f.n * qkv_width_);
@@ -193,9 +220,9 @@ void Operations<E>::attention_backward(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::attention_backward_input(const Frame& f) {
+void CudaOperations<E>::attention_backward_input(const Frame& f) {
   E* to_qkv = f.take(f.n * qkv_width_);
-  const E* before_drop = output_gradient(f, f.saved(f.block.middle), &Operations::back_to_attention);
+  const E* before_drop = output_gradient(f, f.saved(f.block.middle), &CudaOperations::back_to_attention);
   qkv_gradient(f, back_into(f, model::Linear::out, before_drop), to_qkv);
   copy(f, to_qkv, f.saved(f.block.qkv), f.n * qkv_width_);
   input_gradient(f, model::Linear::qkv, cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
@@ -203,13 +230,13 @@ void Operations<E>::attention_backward_input(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::attention_backward_weights(const Frame& f) {
+void CudaOperations<E>::attention_backward_weights(const Frame& f) {
   const Back out = back_into(f, model::Linear::out, shares_ ? f.at(Role::partial) : f.saved(f.block.middle));
   attention_weight_gradients(f, out, back_into(f, model::Linear::qkv, f.saved(f.block.qkv)));
 }
 
 template <class E>
-void Operations<E>::block_begin_backward(const Frame& f) {
+void CudaOperations<E>::block_begin_backward(const Frame& f) {
   E* gradient = f.at(Role::gradient);
   const E* partial = f.own(Role::partial, d_);
   if (!pre_norm_) {
@@ -230,27 +257,27 @@ void Operations<E>::block_begin_backward(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::logits_gradient(const Frame& f) {
+void CudaOperations<E>::logits_gradient(const Frame& f) {
   kernels_.head_gradient(stream_, {.blocks_x = f.n, .threads = row_threads}, f.at(Role::logits), f.template at<float>(Role::gathered_stats),
                          f.template at<std::int32_t>(Role::tokens), head_rows(f), f.task.loss_scale);
 }
 
 template <class E>
-void Operations<E>::head_backward_weights(const Frame& f) {
+void CudaOperations<E>::head_backward_weights(const Frame& f) {
   ProductSpec to_token_embedding = cpu::linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_token_embedding.a_column = head_pitch(f);
   add_weight_gradient(f, to_token_embedding, f.at(Role::logits), head_input(f), head_token_embedding_);
 }
 
 template <class E>
-void Operations<E>::head_input_gradient(const Frame& f) {
+void CudaOperations<E>::head_input_gradient(const Frame& f) {
   ProductSpec to_input = cpu::linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_input.a_row = head_pitch(f);
   multiply(to_input, {.a = f.at(Role::logits), .b = f.weight(head_token_embedding_), .c = f.at(Role::partial)});
 }
 
 template <class E>
-void Operations<E>::head_end_backward(const Frame& f) {
+void CudaOperations<E>::head_end_backward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   const model::Config& c = setup_.model;
   const E *input = f.at(Role::input), *to_normed = f.own(Role::partial, w_);
@@ -277,7 +304,7 @@ void Operations<E>::head_end_backward(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::embedding_norm_backward(const Frame& f, E* gradient) {
+void CudaOperations<E>::embedding_norm_backward(const Frame& f, E* gradient) {
   const model::EmbeddingLayout layout = model::embedding_layout(setup_.model, f.shape);
   RowsBackward r;
   r.norms = true;
@@ -290,7 +317,7 @@ void Operations<E>::embedding_norm_backward(const Frame& f, E* gradient) {
 }
 
 template <class E>
-E* Operations<E>::before_embedding(const Frame& f, E* words) {
+E* CudaOperations<E>::before_embedding(const Frame& f, E* words) {
   E* gradient = f.at(Role::gradient);
   RowsBackward r;
   r.gradient = r.masked = gradient;
@@ -309,41 +336,42 @@ E* Operations<E>::before_embedding(const Frame& f, E* words) {
 }
 
 template <class E>
-void Operations<E>::embedding_backward(const Frame& f) {
+void CudaOperations<E>::embedding_backward(const Frame& f) {
   if (shares_) return token_embedding_gradient(f, f.at(Role::partial));
   token_embedding_gradient(f, before_embedding(f, setup_.model.projects() ? f.take(f.n * w_) : nullptr));
 }
 
 template <class E>
-void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
+void CudaOperations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
   float* token_embedding = f.gradient(Parameter::token_embedding);
   if (token_embedding == nullptr) return;
-  const HeadRows table = head_rows(f);
+  const KernelHeadRows table = head_rows(f);
   kernels_.scatter_tokens(stream_, {.blocks_x = f.n, .threads = row_threads}, token_embedding, gradient,
                           f.template at<std::int32_t>(Role::tokens), static_cast<int>(f.n), setup_.length, table.first_token, table.width,
-                          static_cast<int>(w_));
+                          static_cast<int>(w_), embedding_scale_);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                           \
-  template void Operations<E>::back_to_mlp(const Frame&, E*);             \
-  template void Operations<E>::mlp_backward_input(const Frame&);          \
-  template void Operations<E>::mlp_backward_weights(const Frame&);        \
-  template void Operations<E>::mlp_backward(const Frame&);                \
-  template void Operations<E>::back_beside_mlp(const Frame&, E*);         \
-  template void Operations<E>::back_to_attention(const Frame&, E*);       \
-  template void Operations<E>::embedding_norm_backward(const Frame&, E*); \
-  template void Operations<E>::attention_backward_input(const Frame&);    \
-  template void Operations<E>::attention_backward_weights(const Frame&);  \
-  template void Operations<E>::norm_heads_backward(const Frame&, E*);     \
-  template void Operations<E>::attention_backward(const Frame&);          \
-  template void Operations<E>::block_begin_backward(const Frame&);        \
-  template E* Operations<E>::kept_output_gradient(const Frame&) const;    \
-  template void Operations<E>::logits_gradient(const Frame&);             \
-  template void Operations<E>::head_backward_weights(const Frame&);       \
-  template void Operations<E>::head_input_gradient(const Frame&);         \
-  template void Operations<E>::head_end_backward(const Frame&);           \
-  template E* Operations<E>::before_embedding(const Frame&, E*);          \
-  template void Operations<E>::embedding_backward(const Frame&);
+#define FLOTILLA_INSTANTIATE(E)                                                                                              \
+  template void CudaOperations<E>::back_through_output_norm(const Frame&, const OutputNorm&, DropSite, E*, Parameter, bool); \
+  template void CudaOperations<E>::back_to_mlp(const Frame&, E*);                                                            \
+  template void CudaOperations<E>::mlp_backward_input(const Frame&);                                                         \
+  template void CudaOperations<E>::mlp_backward_weights(const Frame&);                                                       \
+  template void CudaOperations<E>::mlp_backward(const Frame&);                                                               \
+  template void CudaOperations<E>::back_beside_mlp(const Frame&, E*);                                                        \
+  template void CudaOperations<E>::back_to_attention(const Frame&, E*);                                                      \
+  template void CudaOperations<E>::embedding_norm_backward(const Frame&, E*);                                                \
+  template void CudaOperations<E>::attention_backward_input(const Frame&);                                                   \
+  template void CudaOperations<E>::attention_backward_weights(const Frame&);                                                 \
+  template void CudaOperations<E>::norm_heads_backward(const Frame&, E*);                                                    \
+  template void CudaOperations<E>::attention_backward(const Frame&);                                                         \
+  template void CudaOperations<E>::block_begin_backward(const Frame&);                                                       \
+  template E* CudaOperations<E>::kept_output_gradient(const Frame&) const;                                                   \
+  template void CudaOperations<E>::logits_gradient(const Frame&);                                                            \
+  template void CudaOperations<E>::head_backward_weights(const Frame&);                                                      \
+  template void CudaOperations<E>::head_input_gradient(const Frame&);                                                        \
+  template void CudaOperations<E>::head_end_backward(const Frame&);                                                          \
+  template E* CudaOperations<E>::before_embedding(const Frame&, E*);                                                         \
+  template void CudaOperations<E>::embedding_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 FLOTILLA_INSTANTIATE(float16)

@@ -48,7 +48,7 @@ inline constexpr std::uint32_t ordered_reductions = 2 | 4;
   F(cublasLtMatmul, Status, Handle, Description, const void*, const void*, Layout, const void*, Layout, const void*, const void*, Layout, \
     void*, Layout, const Algorithm*, void*, std::size_t, void*)
 
-struct Table {
+struct CublasFunctions {
 #define FLOTILLA_BLAS_MEMBER(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
   FLOTILLA_BLAS_FUNCTIONS(FLOTILLA_BLAS_MEMBER)
 #undef FLOTILLA_BLAS_MEMBER

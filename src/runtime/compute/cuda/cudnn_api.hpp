@@ -72,7 +72,7 @@ inline constexpr int knob_stages = 14, knob_kernel = 24;  // CUDNN_KNOB_TYPE_*
   F(cudnnBackendGetAttribute, Status, BackendDescriptor, int, int, std::int64_t, std::int64_t*, void*) \
   F(cudnnBackendExecute, Status, Handle, BackendDescriptor, BackendDescriptor)
 
-struct Table {
+struct CudnnFunctions {
 #define FLOTILLA_CUDNN_MEMBER(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
   FLOTILLA_CUDNN_FUNCTIONS(FLOTILLA_CUDNN_MEMBER)
 #undef FLOTILLA_CUDNN_MEMBER

@@ -10,49 +10,51 @@ namespace flotilla::compute::cuda::cudnn {
 /// Adds both directions to a graph.
 struct AttentionGraph {
   using Tensors = AttentionPlans::Tensors;
-  Graph& g;
+  CudnnGraph& g;
   const AttentionProblem& p;
   int type = p.precision == Precision::fp16 ? type_fp16 : type_bf16;
-  Layout scores = packed(p.batch, p.heads, p.length, p.length);
-  Layout rows{{p.batch, p.heads, p.length, 1}, {p.statistics_batch, p.length, 1, 1}};
+  TensorLayout scores = packed(p.batch, p.heads, p.length, p.length);
+  TensorLayout rows{{p.batch, p.heads, p.length, 1}, {p.statistics_batch, p.length, 1, 1}};
 
-  Layout of(std::int64_t heads, const HeadStrides& s) const { return {{p.batch, heads, p.length, p.size}, {s.batch, s.head, s.row, 1}}; }
-  Layout transposed(std::int64_t heads, const HeadStrides& s) const {
+  TensorLayout of(std::int64_t heads, const HeadStrides& s) const {
+    return {{p.batch, heads, p.length, p.size}, {s.batch, s.head, s.row, 1}};
+  }
+  TensorLayout transposed(std::int64_t heads, const HeadStrides& s) const {
     return {{p.batch, heads, p.size, p.length}, {s.batch, s.head, 1, s.row}};
   }
-  Graph::Tensor unary(int mode, Graph::Tensor x, const Layout& layout) {
+  CudnnGraph::Tensor unary(int mode, CudnnGraph::Tensor x, const TensorLayout& layout) {
     const auto y = g.between(layout);
     g.pointwise(mode, x, -1, y);
     return y;
   }
-  Graph::Tensor binary(int mode, Graph::Tensor x, Graph::Tensor b, const Layout& layout) {
+  CudnnGraph::Tensor binary(int mode, CudnnGraph::Tensor x, CudnnGraph::Tensor b, const TensorLayout& layout) {
     const auto y = g.between(layout);
     g.pointwise(mode, x, b, y);
     return y;
   }
 
   /// Where `mode`(first, second) holds the score, else -inf.
-  Graph::Tensor masked(int mode, Graph::Tensor score, Graph::Tensor first, Graph::Tensor second) {
+  CudnnGraph::Tensor masked(int mode, CudnnGraph::Tensor score, CudnnGraph::Tensor first, CudnnGraph::Tensor second) {
     const auto seen = g.between(scores, type_boolean), y = g.between(scores);
     g.pointwise(mode, first, second, seen, type_boolean);
     g.select(score, g.scalar(-std::numeric_limits<float>::infinity()), seen, y);
     return y;
   }
-  std::pair<Graph::Tensor, Graph::Tensor> positions(Graph::Tensor score) {
+  std::pair<CudnnGraph::Tensor, CudnnGraph::Tensor> positions(CudnnGraph::Tensor score) {
     const auto row = g.between(scores, type_int32), column = g.between(scores, type_int32);
     g.positions(2, score, row);
     g.positions(3, score, column);
     return {row, column};
   }
   /// Keys behind the query, and those `window` or more before it, are not seen.
-  Graph::Tensor mask(Graph::Tensor score) {
+  CudnnGraph::Tensor mask(CudnnGraph::Tensor score) {
     const auto [row, column] = positions(score);
     const auto causal = masked(pointwise::greater_or_equal, score, row, column);
     if (p.window == 0) return causal;
     const auto [query, key] = positions(causal);
     return masked(pointwise::greater, causal, binary(pointwise::add, key, g.scalar(static_cast<float>(p.window)), scores), query);
   }
-  Graph::Tensor scaled_product(Graph::Tensor query, Graph::Tensor key_t, Graph::Tensor scale) {
+  CudnnGraph::Tensor scaled_product(CudnnGraph::Tensor query, CudnnGraph::Tensor key_t, CudnnGraph::Tensor scale) {
     const auto product = g.between(scores);
     g.multiply(query, key_t, product);
     return binary(pointwise::multiply, product, scale, scores);
@@ -93,8 +95,8 @@ AttentionPlans::Tensors AttentionGraph::backward() {
   t.key_gradient = g.in_memory(of(p.groups, p.key), type);
   t.value_gradient = g.in_memory(of(p.groups, p.value), type);
   const auto scale = g.scalar(p.scale);
-  const Layout turned{{p.batch, p.heads, p.length, p.length}, {scores.strides[0], scores.strides[1], 1, p.length}};
-  const auto to_groups = [&](Graph::Tensor turned_scores, Graph::Tensor x, Graph::Tensor gradient) {
+  const TensorLayout turned{{p.batch, p.heads, p.length, p.length}, {scores.strides[0], scores.strides[1], 1, p.length}};
+  const auto to_groups = [&](CudnnGraph::Tensor turned_scores, CudnnGraph::Tensor x, CudnnGraph::Tensor gradient) {
     if (p.heads == p.groups) return g.multiply(turned_scores, x, gradient);
     const auto of_heads = g.between(packed(p.batch, p.heads, p.length, p.size), type);
     g.multiply(turned_scores, x, of_heads);
@@ -102,7 +104,7 @@ AttentionPlans::Tensors AttentionGraph::backward() {
   };
 
   // dots = sum of output . output_gradient
-  const Layout own_rows = packed(p.batch, p.heads, p.length, 1);
+  const TensorLayout own_rows = packed(p.batch, p.heads, p.length, 1);
   const auto dot = g.between(own_rows);
   g.reduce(reduce_add,
            binary(pointwise::multiply, t.output_gradient, t.output,
@@ -145,15 +147,15 @@ namespace {
 std::int64_t element_count(const AttentionProblem& p) { return p.batch * p.heads * p.length * p.size; }
 
 template <class Add>
-ExecutionPlan compile(const AttentionProblem& problem, const Target& target, Add add, const Engine* engine = nullptr) {
-  Graph graph;
+ExecutionPlan compile(const AttentionProblem& problem, const GraphTarget& target, Add add, const Engine* engine = nullptr) {
+  CudnnGraph graph;
   AttentionGraph attention{graph, problem};
   add(attention);
   return graph.compile(target, engine);
 }
 
 /// On sm_100 and sm_103 NVIDIA's frontend names this engine for sums in order; one that a later cuDNN does not have is left to its choice.
-ExecutionPlan compile_backward(const AttentionProblem& problem, const Target& target, bool blackwell, const auto& add) {
+ExecutionPlan compile_backward(const AttentionProblem& problem, const GraphTarget& target, bool blackwell, const auto& add) {
   static const Engine ordered{5, {{knob_kernel, 31}, {knob_stages, 2}}};
   if (blackwell && problem.deterministic) try {
       return compile(problem, target, add, &ordered);
@@ -174,7 +176,7 @@ Bytes attention_workspace(const AttentionProblem& p) {
   return align_up(Bytes{of_heads + queries}, alignment.count) + alignment;
 }
 
-AttentionPlans::AttentionPlans(const AttentionProblem& problem, const Target& target, bool blackwell)
+AttentionPlans::AttentionPlans(const AttentionProblem& problem, const GraphTarget& target, bool blackwell)
     : query_sum_{problem.deterministic ? Bytes{} : align_up(Bytes{4 * element_count(problem)}, 256)},
       forward_{compile(problem, target, [&](AttentionGraph& graph) { forward_tensors_ = graph.forward(); })},
       backward_{compile_backward(problem, target, blackwell, [&](AttentionGraph& graph) { backward_tensors_ = graph.backward(); })} {}

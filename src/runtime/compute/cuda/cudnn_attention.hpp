@@ -39,7 +39,7 @@ struct AttentionOperands {
 class AttentionPlans {
  public:
   /// `blackwell`: of sm_100 and sm_103, which have an engine that adds in order without memory for it.
-  AttentionPlans(const AttentionProblem&, const Target&, bool blackwell);
+  AttentionPlans(const AttentionProblem&, const GraphTarget&, bool blackwell);
 
   /// What `workspace` of run needs.
   Bytes forward_workspace() const { return forward_.workspace(); }
@@ -49,8 +49,8 @@ class AttentionPlans {
 
  private:
   struct Tensors {
-    Graph::Tensor query = -1, key = -1, value = -1, output = -1, log_sum_exp = -1;
-    Graph::Tensor output_gradient = -1, dots = -1, query_sum = -1, query_gradient = -1, key_gradient = -1, value_gradient = -1;
+    CudnnGraph::Tensor query = -1, key = -1, value = -1, output = -1, log_sum_exp = -1;
+    CudnnGraph::Tensor output_gradient = -1, dots = -1, query_sum = -1, query_gradient = -1, key_gradient = -1, value_gradient = -1;
   };
   friend struct AttentionGraph;
 

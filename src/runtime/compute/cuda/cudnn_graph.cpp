@@ -15,10 +15,10 @@ constexpr std::size_t oldest = 90600;
 
 std::string name_of(std::size_t v) { return text("cuDNN ", v / 10000, '.', v / 100 % 100, '.', v % 100); }
 
-Table load() {
+CudnnFunctions load() {
   void* library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
   FLOTILLA_REQUIRE(library, ErrorKind::unavailable, "cuDNN 9 is not here (", dlerror(), "): put libcudnn.so.9 on LD_LIBRARY_PATH");
-  Table table;
+  CudnnFunctions table;
 #define FLOTILLA_RESOLVE(name, result, ...)                                      \
   table.name = reinterpret_cast<result (*)(__VA_ARGS__)>(dlsym(library, #name)); \
   FLOTILLA_REQUIRE(table.name, ErrorKind::unavailable, "the cuDNN here lacks " #name ": install one of version 9");
@@ -29,8 +29,8 @@ Table load() {
   return table;
 }
 
-const Table& api() {
-  static const Table table = load();
+const CudnnFunctions& api() {
+  static const CudnnFunctions table = load();
   return table;
 }
 
@@ -59,7 +59,7 @@ std::string why_none() {
   }
 }
 
-Context::Context(const gpu::Device& device, const gpu::Stream& stream) {
+Context::Context(const gpu::DeviceContext& device, const gpu::Stream& stream) {
   device.make_current();
   Handle handle = nullptr;
   check(api().cudnnCreate(&handle), "cudnnCreate", "this device");
@@ -99,7 +99,7 @@ std::int64_t Descriptor::get(int attribute, int type, std::int64_t count, void* 
   return found;
 }
 
-Layout packed(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
+TensorLayout packed(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
   return {{batch, heads, rows, columns}, {heads * rows * columns, rows * columns, columns, 1}};
 }
 
@@ -116,7 +116,7 @@ void ExecutionPlan::run(const Context& context, std::span<const std::pair<std::i
   check(api().cudnnBackendExecute(context.handle(), plan_.native(), pack.native()), "cudnnBackendExecute", "attention");
 }
 
-Graph::Tensor Graph::add(const Layout& layout, int type, bool is_virtual) {
+CudnnGraph::Tensor CudnnGraph::add(const TensorLayout& layout, int type, bool is_virtual) {
   const auto id = static_cast<Tensor>(tensors_.size());
   Descriptor tensor{kind::tensor, "a tensor"};
   tensor.choice(attribute::tensor_type, value::data_type, type);
@@ -127,9 +127,9 @@ Graph::Tensor Graph::add(const Layout& layout, int type, bool is_virtual) {
   return id;
 }
 
-Graph::Tensor Graph::scalar(float v) {
+CudnnGraph::Tensor CudnnGraph::scalar(float v) {
   const auto id = static_cast<Tensor>(tensors_.size());
-  const Layout one = packed(1, 1, 1, 1);
+  const TensorLayout one = packed(1, 1, 1, 1);
   Descriptor tensor{kind::tensor, "a scalar"};
   tensor.choice(attribute::tensor_type, value::data_type, type_fp32);
   tensor.set(attribute::tensor_dimensions, value::int64, 4, one.extents.data());
@@ -151,7 +151,7 @@ Descriptor pointwise_of(int mode, int precision, std::optional<std::int64_t> axi
 
 }  // namespace
 
-void Graph::pointwise(int mode, Tensor x, Tensor b, Tensor y, int precision) {
+void CudnnGraph::pointwise(int mode, Tensor x, Tensor b, Tensor y, int precision) {
   Descriptor operation{kind::pointwise_operation, "an element-wise operation"};
   operation.part(attribute::operation_pointwise, keep(pointwise_of(mode, precision))).part(attribute::operation_pointwise_x, of(x));
   if (b >= 0) operation.part(attribute::operation_pointwise_b, of(b));
@@ -159,14 +159,14 @@ void Graph::pointwise(int mode, Tensor x, Tensor b, Tensor y, int precision) {
   add(std::move(operation));
 }
 
-void Graph::positions(int axis, Tensor x, Tensor y) {
+void CudnnGraph::positions(int axis, Tensor x, Tensor y) {
   Descriptor operation{kind::pointwise_operation, "positions"};
   operation.part(attribute::operation_pointwise, keep(pointwise_of(pointwise::index, type_fp32, axis)));
   operation.part(attribute::operation_pointwise_x, of(x)).part(attribute::operation_pointwise_y, of(y));
   add(std::move(operation));
 }
 
-void Graph::select(Tensor x, Tensor b, Tensor where, Tensor y) {
+void CudnnGraph::select(Tensor x, Tensor b, Tensor where, Tensor y) {
   Descriptor operation{kind::pointwise_operation, "a mask"};
   operation.part(attribute::operation_pointwise, keep(pointwise_of(pointwise::select, type_fp32)))
       .part(attribute::operation_pointwise_x, of(x));
@@ -175,7 +175,7 @@ void Graph::select(Tensor x, Tensor b, Tensor where, Tensor y) {
   add(std::move(operation));
 }
 
-void Graph::multiply(Tensor a, Tensor b, Tensor c) {
+void CudnnGraph::multiply(Tensor a, Tensor b, Tensor c) {
   Descriptor product{kind::matmul, "a product"}, operation{kind::matmul_operation, "a product"};
   product.choice(attribute::matmul_precision, value::data_type, type_fp32).finish();
   operation.part(attribute::operation_matmul_a, of(a)).part(attribute::operation_matmul_b, of(b));
@@ -183,7 +183,7 @@ void Graph::multiply(Tensor a, Tensor b, Tensor c) {
   add(std::move(operation));
 }
 
-void Graph::reduce(int which, Tensor x, Tensor y) {
+void CudnnGraph::reduce(int which, Tensor x, Tensor y) {
   Descriptor reduction{kind::reduction, "a reduction"}, operation{kind::reduction_operation, "a reduction"};
   reduction.choice(attribute::reduction_operator, value::reduction_operator, which);
   reduction.choice(attribute::reduction_precision, value::data_type, type_fp32).finish();
@@ -192,13 +192,13 @@ void Graph::reduce(int which, Tensor x, Tensor y) {
   add(std::move(operation));
 }
 
-void Graph::reshape(Tensor x, Tensor y) {
+void CudnnGraph::reshape(Tensor x, Tensor y) {
   Descriptor operation{kind::reshape_operation, "a reshape"};
   operation.part(attribute::operation_reshape_x, of(x)).part(attribute::operation_reshape_y, of(y));
   add(std::move(operation));
 }
 
-ExecutionPlan Graph::compiled(const Descriptor& config, const Descriptor* device, const Target& target) const {
+ExecutionPlan CudnnGraph::compiled(const Descriptor& config, const Descriptor* device, const GraphTarget& target) const {
   Descriptor plan{kind::execution_plan, "attention"};
   if (target.handle) plan.set(attribute::plan_handle, value::handle, 1, &target.handle);
   if (device) plan.part(attribute::plan_device, *device);
@@ -209,7 +209,7 @@ ExecutionPlan Graph::compiled(const Descriptor& config, const Descriptor* device
   return made;
 }
 
-std::vector<Descriptor> Graph::configurations(const Descriptor& graph, const Descriptor* device) const {
+std::vector<Descriptor> CudnnGraph::configurations(const Descriptor& graph, const Descriptor* device) const {
   Descriptor heuristics{kind::heuristics, "attention's graph"};
   heuristics.part(attribute::heuristics_graph, graph).choice(attribute::heuristics_mode, value::heuristics_mode, heuristics_a);
   if (device) heuristics.part(attribute::heuristics_device, *device);
@@ -245,7 +245,7 @@ Descriptor configuration(const Engine& engine, const Descriptor& graph, const De
 
 }  // namespace
 
-ExecutionPlan Graph::compile(const Target& target, const Engine* engine) {
+ExecutionPlan CudnnGraph::compile(const GraphTarget& target, const Engine* engine) {
   std::optional<Descriptor> properties;
   if (!target.handle) {
     properties.emplace(kind::device_properties, "a device's properties");

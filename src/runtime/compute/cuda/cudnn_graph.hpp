@@ -23,7 +23,7 @@ std::string why_none();
 /// cuDNN's state for one device and stream. Throws Error{unavailable} where there is none or cuDNN refuses the device.
 class Context {
  public:
-  Context(const gpu::Device&, const gpu::Stream&);
+  Context(const gpu::DeviceContext&, const gpu::Stream&);
   Handle handle() const { return handle_.get(); }
 
  private:
@@ -34,7 +34,7 @@ class Context {
 };
 
 /// What a graph is compiled for: a device that is here, or one that a text of cuDNN's describes ("deviceless compilation").
-struct Target {
+struct GraphTarget {
   Handle handle = nullptr;
   std::string properties;  ///< JSON of a device; empty where there is a handle
 };
@@ -65,11 +65,11 @@ class Descriptor {
 };
 
 /// Extents and distances in elements: (batch, head, row, column).
-struct Layout {
+struct TensorLayout {
   std::array<std::int64_t, 4> extents, strides;
 };
 /// Without gaps.
-Layout packed(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t columns);
+TensorLayout packed(std::int64_t batch, std::int64_t heads, std::int64_t rows, std::int64_t columns);
 
 /// A compiled graph.
 class ExecutionPlan {
@@ -79,7 +79,7 @@ class ExecutionPlan {
   void run(const Context&, std::span<const std::pair<std::int64_t, void*>> operands, void* workspace);
 
  private:
-  friend class Graph;
+  friend class CudnnGraph;
   explicit ExecutionPlan(Descriptor plan) : plan_{std::move(plan)} {}
   Descriptor plan_;
   Bytes workspace_;
@@ -94,13 +94,13 @@ struct Engine {
 };
 
 /// Operations in the order in which they were added. Tensors are known by their numbers.
-class Graph {
+class CudnnGraph {
  public:
   using Tensor = std::int64_t;
 
-  Tensor in_memory(const Layout& layout, int type) { return add(layout, type, false); }
+  Tensor in_memory(const TensorLayout& layout, int type) { return add(layout, type, false); }
   /// Exists only between operations.
-  Tensor between(const Layout& layout, int type = type_fp32) { return add(layout, type, true); }
+  Tensor between(const TensorLayout& layout, int type = type_fp32) { return add(layout, type, true); }
   Tensor scalar(float v);
 
   /// y = mode(x, b); `b` < 0: of x alone. `precision` of the arithmetic.
@@ -116,15 +116,15 @@ class Graph {
   void reshape(Tensor x, Tensor y);
 
   /// The first of cuDNN's proposals that can be compiled, or `engine`. Throws Error{unavailable} where there is none. The graph's last use.
-  ExecutionPlan compile(const Target&, const Engine* engine = nullptr);
+  ExecutionPlan compile(const GraphTarget&, const Engine* engine = nullptr);
 
  private:
-  Tensor add(const Layout&, int type, bool is_virtual);
+  Tensor add(const TensorLayout&, int type, bool is_virtual);
   const Descriptor& keep(Descriptor part) { return parts_.emplace_back(std::move(part)); }
   void add(Descriptor operation) { operations_.push_back(std::move(operation.finish())); }
   const Descriptor& of(Tensor tensor) const { return tensors_.at(static_cast<std::size_t>(tensor)); }
   std::vector<Descriptor> configurations(const Descriptor& graph, const Descriptor* device) const;
-  ExecutionPlan compiled(const Descriptor& config, const Descriptor* device, const Target&) const;
+  ExecutionPlan compiled(const Descriptor& config, const Descriptor* device, const GraphTarget&) const;
 
   std::vector<Descriptor> tensors_, parts_, operations_;
   std::vector<std::pair<Tensor, float>> scalars_;

@@ -1,3 +1,6 @@
+#include <utility>
+
+#include "loss_runs.hpp"
 #include "operations.hpp"
 
 namespace flotilla::compute::cuda {
@@ -5,14 +8,15 @@ namespace flotilla::compute::cuda {
 using program::Role;
 
 template <class E>
-void Operations<E>::embedding_forward(const Frame& f) {
-  const HeadRows table = head_rows(f);  // the same cut of the vocabulary
+void CudaOperations<E>::embedding_forward(const Frame& f) {
+  const KernelHeadRows table = head_rows(f);  // the same cut of the vocabulary
   kernels_.gather_tokens(stream_, {.blocks_x = f.n, .threads = row_threads}, f.at(Role::partial), f.weight(Parameter::token_embedding),
-                         f.template at<std::int32_t>(Role::tokens), setup_.length, table.first_token, table.width, static_cast<int>(w_));
+                         f.template at<std::int32_t>(Role::tokens), setup_.length, table.first_token, table.width, static_cast<int>(w_),
+                         embedding_scale_);
 }
 
 template <class E>
-void Operations<E>::embedding_end_forward(const Frame& f) {
+void CudaOperations<E>::embedding_end_forward(const Frame& f) {
   const E* words = f.own(Role::partial, w_);
   E* output = f.at(Role::output);
   if (f.rows == 0) return;
@@ -41,7 +45,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
 }
 
 template <class E>
-const E* Operations<E>::attention_input(const Frame& f) {
+const E* CudaOperations<E>::attention_input(const Frame& f) {
   const E* input = f.at(Role::input);
   if (!pre_norm_) return input;
   rows_forward(f, norm(f, input, f.saved(f.block.attention_input), f.block.norm1_stats, Parameter::norm1_weight, Parameter::norm1_bias));
@@ -49,7 +53,7 @@ const E* Operations<E>::attention_input(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::attention_forward(const Frame& f) {
+void CudaOperations<E>::attention_forward(const Frame& f) {
   E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
   const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
   ProductSpec to_qkv = cpu::linear_forward(setup_.precision, f.n, qkv_width_, d_);
@@ -75,7 +79,7 @@ void Operations<E>::attention_forward(const Frame& f) {
 /// Keys and values of these tokens to their places in the cache. A token's, or in a grouped qkv a group's, stand side by side in qkv:
 /// so one copy moves all of a sequence.
 template <class E>
-void Operations<E>::append_keys(const Frame& f, const E* qkv) {
+void CudaOperations<E>::append_keys(const Frame& f, const E* qkv) {
   FLOTILLA_ASSERT(f.task.cached >= 0 && f.task.cached + setup_.length <= setup_.cache, f.task.cached, " tokens are cached, of ",
                   setup_.cache);
   const std::int64_t size = setup_.model.head_size(), pieces = setup_.model.grouped_qkv() ? groups_ : 1;
@@ -91,7 +95,7 @@ void Operations<E>::append_keys(const Frame& f, const E* qkv) {
 
 /// Where append_keys puts them.
 template <class E>
-void Operations<E>::in_cache(const Frame& f, AttentionShape& s) const {
+void CudaOperations<E>::in_cache(const Frame& f, AttentionShape& s) const {
   const int size = setup_.model.head_size(), groups = static_cast<int>(groups_);
   const bool grouped = setup_.model.grouped_qkv();
   s.places.first_key = 0;
@@ -104,39 +108,62 @@ void Operations<E>::in_cache(const Frame& f, AttentionShape& s) const {
 
 /// As cpu::Operations::rotate: a group's queries and key side by side in a grouped qkv, else all queries and then all keys.
 template <class E>
-void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
+void CudaOperations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const int turned = setup_.model.rotated_columns();
   const bool grouped = setup_.model.grouped_qkv();
   const std::int64_t bands = grouped ? groups_ : 1, heads = grouped ? queries + 1 : heads_ + groups_;
   const std::int64_t threads = f.n * heads * (turned / 2);
-  const float* angles = reinterpret_cast<const float*>(angles_.data().address) + f.task.cached * turned;
+  const gpu::DeviceBuffer& table = setup_.model.turns_by_window(f.task.layer - 1) ? window_angles_ : angles_;
+  const float* angles = reinterpret_cast<const float*>(table.data().address) + f.task.cached * turned;
   kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .blocks_y = bands, .threads = element_threads},
                   qkv, angles, f.starts(), f.n, static_cast<int>(qkv_width_), (queries + 2) * size, size, static_cast<int>(heads),
                   back ? -turned : turned, setup_.length);
 }
 
 template <class E>
-const E* Operations<E>::mlp_input(const Frame& f) {
+auto CudaOperations<E>::attention_norm(const Frame& f) const -> OutputNorm {
+  return {f.block.raw_attention, f.block.raw_attention_stats, Parameter::attention_norm_weight, Parameter::attention_norm_bias};
+}
+
+template <class E>
+auto CudaOperations<E>::feed_forward_norm(const Frame& f) const -> OutputNorm {
+  return {f.block.raw_feed_forward, f.block.raw_feed_forward_stats, Parameter::feed_forward_norm_weight, Parameter::feed_forward_norm_bias};
+}
+
+template <class E>
+void CudaOperations<E>::norm_output(const Frame& f, const OutputNorm& output, const E* bias) {
+  E* partial = f.own(Role::partial, d_);
+  RowsForward r = norm(f, nullptr, partial, output.stats, output.weight, output.bias);
+  r.sum = f.saved(output.raw);
+  r.partial = partial;
+  r.bias = bias;
+  rows_forward(f, r);
+}
+
+template <class E>
+const E* CudaOperations<E>::mlp_input(const Frame& f) {
   const auto& stats = pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats;
   RowsForward r =
       norm(f, f.at(Role::input), f.saved(f.block.ff_input), stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
            pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias);
   E* const normed = r.y;
+  const E* bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
+  if (setup_.model.output_norms) norm_output(f, attention_norm(f), std::exchange(bias, nullptr));
   if (setup_.model.parallel_residual) {  // the norm is of the input, not of the sum
     rows_forward(f, r);
     r.weight = nullptr;
   }
   r.sum = f.saved(f.block.middle);
   r.partial = f.own(Role::partial, d_);
-  r.bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
+  r.bias = bias;
   r.drop = dropout(f, DropSite::attention_output);
   rows_forward(f, r);
   return normed;
 }
 
 template <class E>
-void Operations<E>::mlp_forward(const Frame& f) {
+void CudaOperations<E>::mlp_forward(const Frame& f) {
   const E* input = shares_ ? f.at(Role::partial) : mlp_input(f);
   ProductSpec to_columns = cpu::linear_forward(setup_.precision, f.n, up_width_, d_);
   to_columns.bias = setup_.model.feed_forward_bias;
@@ -149,19 +176,31 @@ void Operations<E>::mlp_forward(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::activation(const Frame& f) {
+PointwiseActivation CudaOperations<E>::kernel_activation() const {
+  switch (setup_.model.activation) {
+    case model::Activation::gelu: return PointwiseActivation::gelu;
+    case model::Activation::relu: return PointwiseActivation::relu;
+    case model::Activation::swiglu: return PointwiseActivation::silu;
+    case model::Activation::gelu_tanh:
+    case model::Activation::geglu: break;
+  }
+  return PointwiseActivation::gelu_tanh;
+}
+
+template <class E>
+void CudaOperations<E>::activation(const Frame& f) {
   constexpr std::int64_t pack = 16 / sizeof(E), of_block = element_threads * pack;
-  const bool gated = setup_.model.activation == model::Activation::swiglu;
+  const bool gated = setup_.model.gated();
   const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
   const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
-  const Activation kind = setup_.model.activation == model::Activation::gelu ? Activation::gelu : Activation::gelu_tanh;
+  const PointwiseActivation kind = kernel_activation();
   if (gated)
-    return kernels_.swiglu_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), f.n, static_cast<int>(columns_));
+    return kernels_.gated_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), f.n, static_cast<int>(columns_), kind);
   kernels_.activation_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), elements, kind);
 }
 
 template <class E>
-void Operations<E>::block_end_forward(const Frame& f) {
+void CudaOperations<E>::block_end_forward(const Frame& f) {
   E* output = f.at(Role::output);
   RowsForward r;
   if (!pre_norm_) r = norm(f, nullptr, output, f.block.norm2_stats, Parameter::norm2_weight, Parameter::norm2_bias);
@@ -169,12 +208,13 @@ void Operations<E>::block_end_forward(const Frame& f) {
   r.residual = f.saved(pre_norm_ ? f.block.middle : f.block.ff_input);
   r.partial = f.own(Role::partial, d_);
   r.bias = f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias);
+  if (setup_.model.output_norms) norm_output(f, feed_forward_norm(f), std::exchange(r.bias, nullptr));
   r.drop = dropout(f, DropSite::feed_forward);
   rows_forward(f, r);
 }
 
 template <class E>
-void Operations<E>::block_again(const Frame& f) {
+void CudaOperations<E>::block_again(const Frame& f) {
   if (pre_norm_) attention_input(f);
   const auto& stats = pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats;
   const E* sum = setup_.model.parallel_residual ? f.at(Role::input) : f.saved(f.block.middle);
@@ -184,7 +224,7 @@ void Operations<E>::block_again(const Frame& f) {
 }
 
 template <class E>
-const E* Operations<E>::head_rows_forward(const Frame& f) {
+const E* CudaOperations<E>::head_rows_forward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   const E* input = f.at(Role::input);
   if (setup_.model.final_norm) {
@@ -199,7 +239,7 @@ const E* Operations<E>::head_rows_forward(const Frame& f) {
 }
 
 template <class E>
-const E* Operations<E>::head_input(const Frame& f) const {
+const E* CudaOperations<E>::head_input(const Frame& f) const {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   if (shares_) return f.at(Role::gathered);
   if (setup_.model.projects()) return f.saved(layout.projected);
@@ -207,7 +247,7 @@ const E* Operations<E>::head_input(const Frame& f) const {
 }
 
 template <class E>
-void Operations<E>::head_forward(const Frame& f) {
+void CudaOperations<E>::head_forward(const Frame& f) {
   if (!shares_) head_rows_forward(f);
   ProductSpec to_logits = cpu::linear_forward(setup_.precision, f.n, vocabulary_, w_);
   to_logits.c_row = head_pitch(f);
@@ -217,29 +257,35 @@ void Operations<E>::head_forward(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::head_loss(const Frame& f) {
+void CudaOperations<E>::head_loss(const Frame& f) {
   double* scalars = f.template at<double>(Role::scalars);
-  kernels_.head_loss(stream_, {.threads = loss_threads}, scalars + program::scalar::loss, scalars + program::scalar::counted,
-                     f.template at<float>(Role::gathered_stats), head_rows(f));
+  for_loss_runs(f.task, [&](const LossRun& run) {
+    kernels_.head_loss(stream_, {.threads = loss_threads}, scalars + run.loss, scalars + run.counted,
+                       f.template at<float>(Role::gathered_stats), head_rows(f), run.first * setup_.length, run.last * setup_.length);
+  });
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                               \
-  template void Operations<E>::embedding_forward(const Frame&);               \
-  template void Operations<E>::embedding_end_forward(const Frame&);           \
-  template const E* Operations<E>::attention_input(const Frame&);             \
-  template void Operations<E>::attention_forward(const Frame&);               \
-  template void Operations<E>::append_keys(const Frame&, const E*);           \
-  template void Operations<E>::in_cache(const Frame&, AttentionShape&) const; \
-  template void Operations<E>::rotate(const Frame&, E*, bool);                \
-  template const E* Operations<E>::mlp_input(const Frame&);                   \
-  template void Operations<E>::mlp_forward(const Frame&);                     \
-  template void Operations<E>::activation(const Frame&);                      \
-  template void Operations<E>::block_end_forward(const Frame&);               \
-  template void Operations<E>::block_again(const Frame&);                     \
-  template const E* Operations<E>::head_rows_forward(const Frame&);           \
-  template const E* Operations<E>::head_input(const Frame&) const;            \
-  template void Operations<E>::head_forward(const Frame&);                    \
-  template void Operations<E>::head_loss(const Frame&);
+#define FLOTILLA_INSTANTIATE(E)                                                            \
+  template void CudaOperations<E>::embedding_forward(const Frame&);                        \
+  template void CudaOperations<E>::embedding_end_forward(const Frame&);                    \
+  template const E* CudaOperations<E>::attention_input(const Frame&);                      \
+  template void CudaOperations<E>::attention_forward(const Frame&);                        \
+  template void CudaOperations<E>::append_keys(const Frame&, const E*);                    \
+  template void CudaOperations<E>::in_cache(const Frame&, AttentionShape&) const;          \
+  template void CudaOperations<E>::rotate(const Frame&, E*, bool);                         \
+  template auto CudaOperations<E>::attention_norm(const Frame&) const->OutputNorm;         \
+  template auto CudaOperations<E>::feed_forward_norm(const Frame&) const->OutputNorm;      \
+  template void CudaOperations<E>::norm_output(const Frame&, const OutputNorm&, const E*); \
+  template PointwiseActivation CudaOperations<E>::kernel_activation() const;               \
+  template const E* CudaOperations<E>::mlp_input(const Frame&);                            \
+  template void CudaOperations<E>::mlp_forward(const Frame&);                              \
+  template void CudaOperations<E>::activation(const Frame&);                               \
+  template void CudaOperations<E>::block_end_forward(const Frame&);                        \
+  template void CudaOperations<E>::block_again(const Frame&);                              \
+  template const E* CudaOperations<E>::head_rows_forward(const Frame&);                    \
+  template const E* CudaOperations<E>::head_input(const Frame&) const;                     \
+  template void CudaOperations<E>::head_forward(const Frame&);                             \
+  template void CudaOperations<E>::head_loss(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 FLOTILLA_INSTANTIATE(float16)

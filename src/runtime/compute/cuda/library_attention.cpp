@@ -23,10 +23,10 @@ constexpr Precision precision_of = std::is_same_v<E, float16>    ? Precision::fp
 
 /// Where several heads share keys, these stand beside them, group by group: a group is then the batch, and each sequence a run of its own.
 /// Else a sequence is.
-bool groups_are_batch(const HeadPlaces& p) { return p.queries > 1; }
+bool groups_are_batch(const KernelHeadPlaces& p) { return p.queries > 1; }
 
 cudnn::AttentionProblem problem_of(const AttentionShape& s, int sequences, Precision precision, bool deterministic) {
-  const HeadPlaces& p = s.places;
+  const KernelHeadPlaces& p = s.places;
   const std::int64_t sequence = std::int64_t{s.length} * p.row, width = std::int64_t{p.heads} * p.size;
   cudnn::AttentionProblem problem{.precision = precision, .length = s.length, .size = p.size, .window = s.window, .scale = s.scale};
   problem.deterministic = deterministic;
@@ -85,7 +85,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 template <class E>
-LibraryAttention<E>::LibraryAttention(const gpu::Device& device, const gpu::Stream& stream, bool deterministic)
+LibraryAttention<E>::LibraryAttention(const gpu::DeviceContext& device, const gpu::Stream& stream, bool deterministic)
     : device_{device}, stream_{stream}, deterministic_{deterministic}, context_{device, stream} {}
 
 template <class E>
@@ -98,7 +98,7 @@ auto LibraryAttention<E>::find(const AttentionShape& s, int sequences) -> Proved
 
 template <class E>
 void LibraryAttention<E>::run(Proved& proved, const AttentionShape& s, int sequences, const AttentionBatch<E>& b, bool is_forward) {
-  const HeadPlaces& p = s.places;
+  const KernelHeadPlaces& p = s.places;
   const Places<E> one{s, 1};
   const auto at = [](const auto* pointer, std::int64_t elements) {
     using T = std::remove_const_t<std::remove_pointer_t<decltype(pointer)>>;

@@ -35,7 +35,7 @@ template <class E>
 class LibraryAttention {
  public:
   /// Throws Error{unavailable} where cuDNN is missing or refuses the device.
-  LibraryAttention(const gpu::Device&, const gpu::Stream&, bool deterministic);
+  LibraryAttention(const gpu::DeviceContext&, const gpu::Stream&, bool deterministic);
 
   void set_workspace(std::span<std::byte> workspace) { workspace_ = workspace; }
   /// Compiles plans for a shape, runs them and our kernels on known data in `memory`, and compares. From then on the shape is cuDNN's,
@@ -63,7 +63,7 @@ class LibraryAttention {
   };
   Verdict judged(Proved&, const AttentionShape&, int sequences, const AttentionKernelRuns<E>&, std::span<std::byte> memory, bool timed);
 
-  gpu::Device device_;
+  gpu::DeviceContext device_;
   gpu::Stream stream_;
   bool deterministic_;
   cudnn::Context context_;

@@ -5,6 +5,7 @@
 
 #include "cpu/attention_blocks.hpp"
 #include "cpu/dropout.hpp"
+#include "cpu/embedding_scale.hpp"
 #include "cpu/rotary.hpp"
 #include "flotilla/model/adapters.hpp"
 #include "flotilla/model/tensors.hpp"
@@ -29,16 +30,20 @@ std::int64_t widest(const Setup& s) {
   return std::max({std::int64_t{s.model.hidden}, model::qkv_width(s.model, shape), model::up_width(s.model, shape)});
 }
 
+/// Throws Error{unavailable} for heads that the kernels do not take; gpu::Module::kernel does where a device has less memory.
 SharedMemory shared_memory(const Setup& s, int element) {
-  return {Bytes{std::int64_t{3} * s.model.hidden * 4}, Bytes{attention_shared(s.model.head_size(), element, true)},
-          Bytes{attention_shared(s.model.head_size(), element, false)}, Bytes{attention_mma_shared(s.model.head_size(), true)},
-          Bytes{attention_mma_shared(s.model.head_size(), false)}};
+  const int size = s.model.head_size();
+  FLOTILLA_REQUIRE(size <= largest_head, ErrorKind::unavailable, "attention heads of ", size, " are larger than the ", largest_head,
+                   " that kernels for GPUs take: train on CPUs");
+  const int by_tensor_cores = size <= middle_head ? size : 0;
+  return {Bytes{std::int64_t{3} * s.model.hidden * 4}, Bytes{attention_shared(size, element, true)}, Bytes{attention_shared(size, element, false)},
+          Bytes{attention_mma_shared(by_tensor_cores, true)}, Bytes{attention_mma_shared(by_tensor_cores, false)}};
 }
 
-gpu::Arena upload(const gpu::Device& device, gpu::Stream& stream, const std::vector<float>& values) {
+gpu::DeviceBuffer upload(const gpu::DeviceContext& device, gpu::Stream& stream, const std::vector<float>& values) {
   if (values.empty()) return {};
   const auto bytes = std::as_bytes(std::span{values});
-  gpu::Arena arena = device.make_arena(Bytes{static_cast<std::int64_t>(bytes.size())});
+  gpu::DeviceBuffer arena = device.make_buffer(Bytes{static_cast<std::int64_t>(bytes.size())});
   stream.copy_to_device(arena.data(), bytes);
   stream.wait(upload_limit);
   return arena;
@@ -61,7 +66,7 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
 }
 
 template <class E>
-Operations<E>::Frame::Frame(Operations& o, const Task& t)
+CudaOperations<E>::Frame::Frame(CudaOperations& o, const Task& t)
     : operations{o},
       task{t},
       shape{shape_of(o.setup_, t.sequences)},
@@ -72,14 +77,14 @@ Operations<E>::Frame::Frame(Operations& o, const Task& t)
 }
 
 template <class E>
-const E* Operations<E>::Frame::weight(Parameter kind) const {
+const E* CudaOperations<E>::Frame::weight(Parameter kind) const {
   const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
   const auto role = tied ? program::Role::token_embedding_weights : program::Role::weights;
   return at(role) + operations.parameters_.offset(tied ? *task.token_embedding_part : *task.part, tied ? 0 : task.layer, kind);
 }
 
 template <class E>
-float* Operations<E>::Frame::gradient(Parameter kind) const {
+float* CudaOperations<E>::Frame::gradient(Parameter kind) const {
   const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
   const auto role = tied ? program::Role::token_embedding_gradients : program::Role::gradients;
   const program::Part& part = tied ? *task.token_embedding_part : *task.part;
@@ -88,7 +93,7 @@ float* Operations<E>::Frame::gradient(Parameter kind) const {
 }
 
 template <class E>
-Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::span<const std::byte> image)
+CudaOperations<E>::CudaOperations(const Setup& setup, const gpu::DeviceContext& device, std::span<const std::byte> image)
     : setup_{setup},
       d_{setup.model.hidden},
       w_{setup.model.embedding_width},
@@ -108,12 +113,12 @@ Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::sp
       stream_{device.make_stream()},
       module_{device, image},
       kernels_{module_, shared_memory(setup, sizeof(E))},
-      attention_{choose_attention(kernels_, device.facts(), setup.model.head_size())},
+      attention_{choose_attention(kernels_, device.facts(), setup.model.head_size(), setup.model.score_cap > 0)},
       products_{device, setup.device.tf32},
       angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache)))},
+      window_angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache), true))},
+      embedding_scale_{cpu::embedding_scale(setup)},
       widths_{{{d_, qkv_width_}, {attention_width_, d_}, {d_, up_width_}, {columns_, d_}}} {
-  FLOTILLA_REQUIRE(setup.model.head_size() <= largest_head, ErrorKind::unavailable, "attention heads of ", setup.model.head_size(),
-                   " are larger than the ", largest_head, " that kernels for GPUs take: train on CPUs");
   if (!setup.model.lora.on()) return;
   adapter_scale_ = static_cast<float>(setup.model.lora.scale());
   for (const model::Linear linear : setup.model.lora.targets)
@@ -121,7 +126,7 @@ Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::sp
 }
 
 template <class E>
-void Operations<E>::set_scratch(std::span<std::byte> scratch) {
+void CudaOperations<E>::set_scratch(std::span<std::byte> scratch) {
   const auto workspace = static_cast<std::size_t>(product_workspace.count);
   FLOTILLA_REQUIRE(scratch.size() >= workspace, ErrorKind::internal, "a scratchpad of ", scratch.size(), " bytes is too small");
   products_.set_workspace(scratch.first(workspace));
@@ -130,7 +135,7 @@ void Operations<E>::set_scratch(std::span<std::byte> scratch) {
 }
 
 template <class E>
-void Operations<E>::run(const Task& task) {
+void CudaOperations<E>::run(const Task& task) {
   const Frame f{*this, task};
   using program::Role;
   switch (task.operation) {
@@ -182,27 +187,27 @@ void Operations<E>::run(const Task& task) {
 }
 
 template <class E>
-Dropout Operations<E>::dropout(const Frame& f, DropSite site) const {
-  const cpu::Dropout d = cpu::dropout(setup_, f.task, static_cast<cpu::DropSite>(site));
+KernelDropout CudaOperations<E>::dropout(const Frame& f, DropSite site) const {
+  const cpu::Dropout d = cpu::dropout(setup_, f.task, site);
   return {d.key0, d.key1, d.threshold, d.scale, d.on};
 }
 
 template <class E>
-void Operations<E>::copy(const Frame&, const E* from, E* to, std::int64_t elements) {
+void CudaOperations<E>::copy(const Frame&, const E* from, E* to, std::int64_t elements) {
   if (elements == 0 || from == to) return;
   stream_.copy_on_device({reinterpret_cast<std::byte*>(to)}, {reinterpret_cast<std::byte*>(const_cast<E*>(from))},
                          Bytes{elements * static_cast<std::int64_t>(sizeof(E))});
 }
 
 template <class E>
-void Operations<E>::rows_forward(const Frame& f, const RowsForward& r) {
+void CudaOperations<E>::rows_forward(const Frame& f, const RowsForward& r) {
   kernels_.rows_forward(stream_, {.blocks_x = f.rows, .threads = row_threads}, r.sum, r.y, r.stats, r.residual, r.partial, r.bias,
                         r.bias_stride, r.weight, r.norm_bias, static_cast<int>(d_), static_cast<float>(setup_.model.norm_epsilon), rms_,
-                        r.drop, f.place(), r.starts);
+                        norm_offset(), r.drop, f.place(), r.starts);
 }
 
 template <class E>
-auto Operations<E>::norm(const Frame& f, const E* x, E* y, const model::Segment& stats, Parameter weight, Parameter bias) const
+auto CudaOperations<E>::norm(const Frame& f, const E* x, E* y, const model::Segment& stats, Parameter weight, Parameter bias) const
     -> RowsForward {
   RowsForward r;
   r.residual = x;
@@ -214,14 +219,14 @@ auto Operations<E>::norm(const Frame& f, const E* x, E* y, const model::Segment&
 }
 
 template <class E>
-void Operations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
+void CudaOperations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
   if (f.rows == 0 || !(r.norms || r.has_bias || r.drop.on)) return;
   const std::int64_t blocks = std::min<std::int64_t>(f.rows, most_row_blocks);
   const int norm_sums = !r.norms ? 0 : rms_ ? 1 : 2, sums = norm_sums + r.has_bias;
   float* partials = f.template take<float>(sums * blocks * d_);
   kernels_.rows_backward(stream_, {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{sums * d_ * 4}}, r.out,
                          r.drop.on ? r.masked : nullptr, partials, r.gradient, r.added, r.x, r.norms ? f.weight(r.norm_weight) : nullptr,
-                         r.residual, r.stats, static_cast<int>(f.rows), static_cast<int>(d_), rms_, r.has_bias, r.drop, f.place());
+                         r.residual, r.stats, static_cast<int>(f.rows), static_cast<int>(d_), rms_, norm_offset(), r.has_bias, r.drop, f.place());
   if (sums == 0) return;
   std::array<float*, 3> to{};
   if (r.norms) to[0] = f.gradient(r.norm_weight);
@@ -231,14 +236,14 @@ void Operations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
 }
 
 template <class E>
-void Operations<E>::add_weight_gradient(const Frame& f, const ProductSpec& product, const void* gradient, const void* input,
-                                        Parameter weight) {
+void CudaOperations<E>::add_weight_gradient(const Frame& f, const ProductSpec& product, const void* gradient, const void* input,
+                                            Parameter weight) {
   if (float* sum = f.gradient(weight)) multiply(product, {.a = gradient, .b = input, .c = sum});
 }
 
 /// A sum that nobody wants, of a frozen tensor, stays where its parts are: a thread writes where it alone has read.
 template <class E>
-void Operations<E>::add_parts(std::array<float*, 3> to, int sums, float* partials, int parts, std::int64_t width) {
+void CudaOperations<E>::add_parts(std::array<float*, 3> to, int sums, float* partials, int parts, std::int64_t width) {
   for (int s = 0; s < sums; ++s)
     if (float*& one = to[static_cast<std::size_t>(s)]; one == nullptr) one = partials + std::int64_t{s} * parts * width;
   kernels_.add_column_sums(stream_,
@@ -247,7 +252,7 @@ void Operations<E>::add_parts(std::array<float*, 3> to, int sums, float* partial
 }
 
 template <class E>
-void Operations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t width, Parameter parameter) {
+void CudaOperations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t width, Parameter parameter) {
   const std::int64_t parts = std::min<std::int64_t>(f.n, most_column_parts), blocks = (width + column_threads - 1) / column_threads;
   float* partials = f.template take<float>(parts * width);
   kernels_.column_sums(stream_, {.blocks_x = blocks, .blocks_y = parts, .threads = column_threads}, partials, x, static_cast<int>(f.n),
@@ -256,23 +261,24 @@ void Operations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t wid
 }
 
 template <class E>
-AttentionShape Operations<E>::attention_shape(const Frame& f) const {
+AttentionShape CudaOperations<E>::attention_shape(const Frame& f) const {
   AttentionShape s = attention_shape(cpu::attention_window(setup_, f.task.layer - 1));
   s.first_sequence = static_cast<int>(f.task.first_sequence);
   return s;
 }
 
 template <class E>
-AttentionShape Operations<E>::attention_shape(int window) const {
+AttentionShape CudaOperations<E>::attention_shape(int window) const {
   const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const int heads = static_cast<int>(heads_), groups = static_cast<int>(groups_), row = static_cast<int>(qkv_width_);
   AttentionShape s;
   s.places = setup_.model.grouped_qkv()
-                 ? HeadPlaces{size, heads, groups, queries, row, (queries + 2) * size, queries * size, (queries + 2) * size, size}
-                 : HeadPlaces{size, heads, groups, 1, row, size, heads * size, size, heads * size};
+                 ? KernelHeadPlaces{size, heads, groups, queries, row, (queries + 2) * size, queries * size, (queries + 2) * size, size}
+                 : KernelHeadPlaces{size, heads, groups, 1, row, size, heads * size, size, heads * size};
   s.length = setup_.length;
   s.window = window;
-  s.scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(size)) : 1.0f;
+  s.scale = static_cast<float>(setup_.model.score_scale());
+  s.cap = static_cast<float>(setup_.model.score_cap);
   s.slopes = setup_.model.alibi ? setup_.model.heads : 0;
   s.first_head = static_cast<int>(model::share(setup_.model.groups(), setup_.tensor_parallel, setup_.tensor_index).first * queries);
   s.key_row = row;
@@ -282,44 +288,46 @@ AttentionShape Operations<E>::attention_shape(int window) const {
 
 /// As cpu::Operations::head_norms.
 template <class E>
-HeadBands Operations<E>::head_bands() const {
+HeadBands CudaOperations<E>::head_bands() const {
   const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group(), row = static_cast<int>(qkv_width_);
   const int heads = static_cast<int>(heads_), groups = static_cast<int>(groups_);
-  if (setup_.model.grouped_qkv()) return {row, (queries + 2) * size, groups, queries, 1, size};
-  return {row, row, 1, heads, groups, size};
+  if (setup_.model.grouped_qkv()) return {row, (queries + 2) * size, groups, queries, 1, size, norm_offset()};
+  return {row, row, 1, heads, groups, size, norm_offset()};
 }
 
 template <class E>
-HeadRows Operations<E>::head_rows(const Frame& f) const {
+KernelHeadRows CudaOperations<E>::head_rows(const Frame& f) const {
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
   return {static_cast<int>(vocabulary_), static_cast<int>(mine.first), setup_.length,
-          static_cast<int>(f.n),         setup_.tensor_parallel,       head_pitch(f)};
+          static_cast<int>(f.n),         setup_.tensor_parallel,       head_pitch(f),          static_cast<float>(setup_.model.logit_cap)};
 }
 
 /// The buffer has room for fp32 logits; ours are in the element type, from the start of each row.
 template <class E>
-std::int64_t Operations<E>::head_pitch(const Frame& f) const {
+std::int64_t CudaOperations<E>::head_pitch(const Frame& f) const {
   return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                                                           \
-  template void Operations<E>::add_parts(std::array<float*, 3>, int, float*, int, std::int64_t);                                          \
-  template void Operations<E>::add_weight_gradient(const Frame&, const ProductSpec&, const void*, const void*, Parameter);                \
-  template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                                       \
-  template void Operations<E>::run(const Task&);                                                                                          \
-  template void Operations<E>::set_scratch(std::span<std::byte>);                                                                         \
-  template const E* Operations<E>::Frame::weight(Parameter) const;                                                                        \
-  template float* Operations<E>::Frame::gradient(Parameter) const;                                                                        \
-  template Dropout Operations<E>::dropout(const Frame&, DropSite) const;                                                                  \
-  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                                            \
-  template void Operations<E>::rows_forward(const Frame&, const RowsForward&);                                                            \
-  template Operations<E>::RowsForward Operations<E>::norm(const Frame&, const E*, E*, const model::Segment&, Parameter, Parameter) const; \
-  template void Operations<E>::rows_backward(const Frame&, const RowsBackward&);                                                          \
-  template void Operations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                                          \
-  template AttentionShape Operations<E>::attention_shape(const Frame&) const;                                                             \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;                                                                         \
-  template HeadBands Operations<E>::head_bands() const;                                                                                   \
-  template std::int64_t Operations<E>::head_pitch(const Frame&) const;
+#define FLOTILLA_INSTANTIATE(E)                                                                                                            \
+  template void CudaOperations<E>::add_parts(std::array<float*, 3>, int, float*, int, std::int64_t);                                       \
+  template void CudaOperations<E>::add_weight_gradient(const Frame&, const ProductSpec&, const void*, const void*, Parameter);             \
+  template CudaOperations<E>::CudaOperations(const Setup&, const gpu::DeviceContext&, std::span<const std::byte>);                             \
+  template void CudaOperations<E>::run(const Task&);                                                                                       \
+  template void CudaOperations<E>::set_scratch(std::span<std::byte>);                                                                      \
+  template const E* CudaOperations<E>::Frame::weight(Parameter) const;                                                                     \
+  template float* CudaOperations<E>::Frame::gradient(Parameter) const;                                                                     \
+  template KernelDropout CudaOperations<E>::dropout(const Frame&, DropSite) const;                                                         \
+  template void CudaOperations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                                         \
+  template void CudaOperations<E>::rows_forward(const Frame&, const RowsForward&);                                                         \
+  template CudaOperations<E>::RowsForward CudaOperations<E>::norm(const Frame&, const E*, E*, const model::Segment&, Parameter, Parameter) \
+      const;                                                                                                                               \
+  template void CudaOperations<E>::rows_backward(const Frame&, const RowsBackward&);                                                       \
+  template void CudaOperations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                                       \
+  template AttentionShape CudaOperations<E>::attention_shape(const Frame&) const;                                                          \
+  template AttentionShape CudaOperations<E>::attention_shape(int) const;                                                                   \
+  template KernelHeadRows CudaOperations<E>::head_rows(const Frame&) const;                                                                \
+  template HeadBands CudaOperations<E>::head_bands() const;                                                                                \
+  template std::int64_t CudaOperations<E>::head_pitch(const Frame&) const;
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 FLOTILLA_INSTANTIATE(float16)

@@ -5,6 +5,7 @@
 #include "attention.hpp"
 #include "cpu/adapter_products.hpp"
 #include "cpu/parameters.hpp"
+#include "drop_site.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "kernel_set.hpp"
@@ -15,12 +16,11 @@ namespace flotilla::compute::cuda {
 
 using cpu::Parameter;
 
-enum class DropSite : std::uint64_t { embedding, attention_probabilities, attention_output, feed_forward };
-
-/// Whether cuDNN may be asked for a setup's attention: 16-bit elements, heads of a multiple of 8, no slopes, no dropout of probabilities
+/// Whether cuDNN may be asked for a setup's attention: 16-bit elements, heads of a multiple of 8, no slopes and no cap, no dropout of probabilities
 /// (its numbers are not ours), no cache.
 bool may_use_cudnn(const Setup&);
-/// Bytes of cuDNN's workspace for microbatches of up to `sequences`, for Attention::cudnn: a closed form that needs no device and no cuDNN.
+/// Bytes of cuDNN's workspace for microbatches of up to `sequences`, for AttentionKernel::cudnn: a closed form that needs no device and no
+/// cuDNN.
 Bytes cudnn_workspace(const Setup&, int sequences);
 
 /// Bytes of temporaries of any operation, for microbatches of up to `sequences`: what set_scratch needs.
@@ -28,10 +28,10 @@ Bytes scratch_bytes(const Setup&, int sequences);
 
 /// The operations for one element type, in the device's memory. Calls enqueue on one stream.
 template <class E>
-class Operations {
+class CudaOperations {
  public:
   /// `image`: of the kernels; stays where it is.
-  Operations(const Setup&, const gpu::Device&, std::span<const std::byte> image);
+  CudaOperations(const Setup&, const gpu::DeviceContext&, std::span<const std::byte> image);
 
   void run(const Task&);
   void set_scratch(std::span<std::byte>);
@@ -41,12 +41,12 @@ class Operations {
   const std::string& attention_library() const { return attention_library_; }
   gpu::Stream& stream() { return stream_; }
   const KernelSet<E>& kernels() const { return kernels_; }
-  const Products& products() const { return products_; }
+  const CublasProducts& products() const { return products_; }
 
  private:
   /// A task's shapes and operands, as cpu::Operations has them.
   struct Frame {
-    Frame(Operations&, const Task&);
+    Frame(CudaOperations&, const Task&);
 
     template <class T = E>
     T* at(program::Role role) const {
@@ -67,7 +67,7 @@ class Operations {
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     /// Null where the tensor is frozen.
     float* gradient(Parameter) const;
-    RowPlace place() const { return {shape.length, static_cast<int>(task.first_sequence), static_cast<int>(first_row)}; }
+    KernelRowPlace place() const { return {shape.length, static_cast<int>(task.first_sequence), static_cast<int>(first_row)}; }
     /// The next `count` elements of the scratch memory.
     template <class T = E>
     T* take(std::int64_t count) const {
@@ -77,7 +77,7 @@ class Operations {
       return taken;
     }
 
-    Operations& operations;
+    CudaOperations& operations;
     const Task& task;
     model::LayerShape shape;
     std::int64_t n, rows, first_row;
@@ -95,10 +95,10 @@ class Operations {
   void embedding_end_forward(const Frame&);
   const E* attention_input(const Frame&);
   void attention_forward(const Frame&);
-  void run_attention(const AttentionShape&, int sequences, const AttentionBatch<E>&, const E* keys_and_values, const Dropout&);
-  void run_attention_backward(const AttentionShape&, int sequences, const AttentionBatch<E>&, const Dropout&);
-  void run_own_attention(const AttentionShape&, int sequences, const AttentionBatch<E>&, const E* keys_and_values, const Dropout&);
-  void run_own_attention_backward(const AttentionShape&, int sequences, const AttentionBatch<E>&, const Dropout&);
+  void run_attention(const AttentionShape&, int sequences, const AttentionBatch<E>&, const E* keys_and_values, const KernelDropout&);
+  void run_attention_backward(const AttentionShape&, int sequences, const AttentionBatch<E>&, const KernelDropout&);
+  void run_own_attention(const AttentionShape&, int sequences, const AttentionBatch<E>&, const E* keys_and_values, const KernelDropout&);
+  void run_own_attention_backward(const AttentionShape&, int sequences, const AttentionBatch<E>&, const KernelDropout&);
   void append_keys(const Frame&, const E* qkv);
   void in_cache(const Frame&, AttentionShape&) const;
   const E* mlp_input(const Frame&);
@@ -106,6 +106,14 @@ class Operations {
   void block_end_forward(const Frame&);
   void block_again(const Frame&);
   void activation(const Frame&);
+  /// As cpu::Operations has them.
+  struct OutputNorm {
+    const model::Segment &raw, &stats;
+    Parameter weight, bias;
+  };
+  OutputNorm attention_norm(const Frame&) const;
+  OutputNorm feed_forward_norm(const Frame&) const;
+  void norm_output(const Frame&, const OutputNorm&, const E* bias);
   void rotate(const Frame&, E* qkv, bool back);
   const E* head_rows_forward(const Frame&);
   const E* head_input(const Frame&) const;
@@ -118,6 +126,7 @@ class Operations {
   void mlp_backward(const Frame&);
   void back_to_attention(const Frame&, E* masked);
   void back_beside_mlp(const Frame&, E* masked);
+  void back_through_output_norm(const Frame&, const OutputNorm&, DropSite, E* branch, Parameter bias, bool has_bias);
   void attention_backward_input(const Frame&);
   void attention_backward_weights(const Frame&);
   void attention_backward(const Frame&);
@@ -128,7 +137,7 @@ class Operations {
   /// Back through the down product and the activation: the gradient of `up`.
   void up_gradient(const Frame&, Back down, E* columns, E* out);
   void mlp_weight_gradients(const Frame&, Back down, Back up);
-  const E* output_gradient(const Frame&, E* kept, void (Operations::*back)(const Frame&, E*));
+  const E* output_gradient(const Frame&, E* kept, void (CudaOperations::*back)(const Frame&, E*));
   /// As cpu::Operations::attention_gradient.
   E* attention_gradient(const Frame& f) const {
     return f.at(setup_.model.parallel_residual ? program::Role::partial : program::Role::gradient);
@@ -160,7 +169,7 @@ class Operations {
     const E *residual = nullptr, *partial = nullptr, *bias = nullptr;
     int bias_stride = 0;
     const E *weight = nullptr, *norm_bias = nullptr;
-    Dropout drop{};
+    KernelDropout drop{};
     const std::int32_t* starts = nullptr;
   };
   void rows_forward(const Frame&, const RowsForward&);
@@ -173,7 +182,7 @@ class Operations {
     const float* stats = nullptr;
     bool norms = false, has_bias = false;
     Parameter norm_weight{}, norm_bias{}, bias{};
-    Dropout drop{};
+    KernelDropout drop{};
   };
   void rows_backward(const Frame&, const RowsBackward&);
   void add_column_sums(const Frame&, const E* x, std::int64_t width, Parameter);
@@ -183,30 +192,36 @@ class Operations {
   void add_weight_gradient(const Frame&, const ProductSpec&, const void* gradient, const void* input, Parameter weight);
   void copy(const Frame&, const E* from, E* to, std::int64_t elements);
   void copy_rows(const Frame& f, const E* from, E* to, std::int64_t width) { copy(f, from, to, f.rows * width); }
-  Dropout dropout(const Frame&, DropSite) const;
+  KernelDropout dropout(const Frame&, DropSite) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
+  /// As cpu::Operations::stands_apart.
+  bool stands_apart(const Frame& f) const { return drops(f) || setup_.model.output_norms; }
+  float norm_offset() const { return setup_.model.norm_offset ? 1.0f : 0.0f; }
+  /// Of SwiGLU and GeGLU: that of the gates.
+  PointwiseActivation kernel_activation() const;
   AttentionShape attention_shape(int window) const;
   AttentionShape attention_shape(const Frame&) const;
   HeadBands head_bands() const;
   std::string prove_attention(int sequences);
-  HeadRows head_rows(const Frame&) const;
+  KernelHeadRows head_rows(const Frame&) const;
   std::int64_t head_pitch(const Frame&) const;
   void multiply(const ProductSpec& spec, const ProductOperands& operands) { products_.run(spec, operands, stream_); }
-  /// Where a gradient before a dropout goes: apart where there is one, else it is the gradient itself.
-  E* masked(const Frame& f, E* gradient) const { return drops(f) ? f.take(f.n * d_) : gradient; }
+  /// Where a gradient before a dropout or a norm goes: apart where there is one, else it is the gradient itself.
+  E* masked(const Frame& f, E* gradient) const { return stands_apart(f) ? f.take(f.n * d_) : gradient; }
 
   Setup setup_;
   std::int64_t d_, w_, heads_, groups_, attention_width_, qkv_width_, columns_, up_width_, vocabulary_;
   bool pre_norm_, rms_, shares_;
   Parameter head_token_embedding_;
   cpu::ParameterIndex parameters_;
-  gpu::Device device_;
+  gpu::DeviceContext device_;
   gpu::Stream stream_;
   gpu::Module module_;
   KernelSet<E> kernels_;
   AttentionKernels<E> attention_;
-  Products products_;
-  gpu::Arena angles_;
+  CublasProducts products_;
+  gpu::DeviceBuffer angles_, window_angles_;
+  float embedding_scale_;
   struct Widths {
     std::int64_t in, out;
   };

@@ -11,14 +11,14 @@ namespace flotilla::compute::cuda {
 namespace blas {
 namespace {
 
-Table load() {
+CublasFunctions load() {
   void* library = nullptr;
   const auto files = library_files(gpu::presence());
   for (const std::string& file : files)
     if (!library) library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   FLOTILLA_REQUIRE(library, ErrorKind::unavailable, "cuBLASLt is not here (", dlerror(), "): put ", files.front(),
                    files.size() > 1 ? text(" or ", files.back()) : "", " of the CUDA toolkit on LD_LIBRARY_PATH");
-  Table table;
+  CublasFunctions table;
 #define FLOTILLA_RESOLVE(name, result, ...)                                      \
   table.name = reinterpret_cast<result (*)(__VA_ARGS__)>(dlsym(library, #name)); \
   FLOTILLA_REQUIRE(table.name, ErrorKind::unavailable, "the cuBLASLt here lacks " #name ": install one of CUDA 12 or 13");
@@ -32,8 +32,8 @@ Table load() {
 
 namespace {
 
-const blas::Table& api() {
-  static const blas::Table table = blas::load();
+const blas::CublasFunctions& api() {
+  static const blas::CublasFunctions table = blas::load();
   return table;
 }
 
@@ -69,7 +69,7 @@ ColumnMajor transposed(std::int64_t rows, std::int64_t columns, std::int64_t row
 
 void require_library() { static_cast<void>(api()); }
 
-struct Products::State {
+struct CublasProducts::State {
   blas::Handle handle = nullptr;
   ~State() {
     if (handle) api().cublasLtDestroy(handle);
@@ -77,7 +77,7 @@ struct Products::State {
 };
 
 /// c^T = b^T a^T.
-struct Products::Plan {
+struct CublasProducts::Plan {
   ProductSpec spec;
   blas::Description description = nullptr;
   blas::Layout a = nullptr, b = nullptr, c = nullptr;
@@ -133,20 +133,21 @@ struct Products::Plan {
   }
 };
 
-Products::Products(gpu::Device device, bool tf32) : device_{std::move(device)}, tf32_{tf32}, state_{std::make_unique<State>()} {
+CublasProducts::CublasProducts(gpu::DeviceContext device, bool tf32)
+    : device_{std::move(device)}, tf32_{tf32}, state_{std::make_unique<State>()} {
   const blas::Status status = api().cublasLtCreate(&state_->handle);
   FLOTILLA_REQUIRE(status == blas::success, ErrorKind::unavailable, "cublasLtCreate failed with status ", status, " on GPU ",
                    device_.facts().ordinal, ": its version and the driver's must fit (flotilla --version)");
 }
-Products::~Products() = default;
+CublasProducts::~CublasProducts() = default;
 
-Products::Plan& Products::find(const ProductSpec& spec) {
+CublasProducts::Plan& CublasProducts::find(const ProductSpec& spec) {
   for (const auto& plan : plans_)
     if (plan->spec == spec) return *plan;
   return *plans_.emplace_back(std::make_unique<Plan>(spec, tf32_, state_->handle));
 }
 
-void Products::run(const ProductSpec& spec, const ProductOperands& o, gpu::Stream& stream) {
+void CublasProducts::run(const ProductSpec& spec, const ProductOperands& o, gpu::Stream& stream) {
   Plan& plan = find(spec);
   FLOTILLA_REQUIRE(plan.chosen.workspace <= workspace_.size(), ErrorKind::internal, "a product needs ", plan.chosen.workspace,
                    " bytes of workspace and has ", workspace_.size());
@@ -163,7 +164,7 @@ std::vector<std::string> library_files(const gpu::Presence& here) {
   return {"libcublasLt.so.13", "libcublasLt.so.12"};
 }
 
-std::string Products::version() const { return library_version() + (tf32_ ? " (TF32)" : ""); }
+std::string CublasProducts::version() const { return library_version() + (tf32_ ? " (TF32)" : ""); }
 
 std::string library_version() {
   const std::size_t v = api().cublasLtGetVersion();

@@ -25,13 +25,13 @@ inline constexpr Bytes product_workspace{32 << 20};
 /// Throws Error{unavailable} where there is no cuBLASLt.
 void require_library();
 
-class Products {
+class CublasProducts {
  public:
   /// `tf32`: fp32 operands are rounded to TF32. Throws Error{unavailable} where there is no cuBLASLt.
-  Products(gpu::Device, bool tf32);
-  ~Products();
-  Products(const Products&) = delete;
-  Products& operator=(const Products&) = delete;
+  CublasProducts(gpu::DeviceContext, bool tf32);
+  ~CublasProducts();
+  CublasProducts(const CublasProducts&) = delete;
+  CublasProducts& operator=(const CublasProducts&) = delete;
 
   void set_workspace(std::span<std::byte> workspace) { workspace_ = workspace; }
   /// Enqueues; operands are in the device's memory. Throws Error{unavailable} where cuBLASLt has no algorithm for the shape.
@@ -44,7 +44,7 @@ class Products {
   struct Plan;
   Plan& find(const ProductSpec&);
 
-  gpu::Device device_;
+  gpu::DeviceContext device_;
   bool tf32_;
   std::unique_ptr<State> state_;
   std::vector<std::unique_ptr<Plan>> plans_;

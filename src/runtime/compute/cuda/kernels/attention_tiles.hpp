@@ -83,7 +83,9 @@ __device__ inline float sloped(float score, float slope, int query, int key, int
   return score + slope * static_cast<float>(key - cached - query);
 }
 
-__device__ inline int query_column(const HeadPlaces& p, int head) { return head / p.queries * p.query_group + head % p.queries * p.size; }
-__device__ inline int key_column(const HeadPlaces& p, int group) { return p.first_key + group * p.key_step; }
+__device__ inline int query_column(const KernelHeadPlaces& p, int head) {
+  return head / p.queries * p.query_group + head % p.queries * p.size;
+}
+__device__ inline int key_column(const KernelHeadPlaces& p, int group) { return p.first_key + group * p.key_step; }
 
 }  // namespace flotilla::compute::cuda

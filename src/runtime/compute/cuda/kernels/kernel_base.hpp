@@ -141,8 +141,12 @@ __device__ float block_max(float v, float* most) {
   return all;
 }
 
+/// cap * tanh(x / cap), or x without a cap; and its derivative from its value.
+__device__ inline float capped(float x, float cap) { return cap > 0.0f ? cap * tanhf(x / cap) : x; }
+__device__ inline float capped_slope(float y, float cap) { return cap > 0.0f ? 1.0f - y / cap * (y / cap) : 1.0f; }
+
 /// What an element is multiplied with: 0 or scale. The numbering of cpu/kernels.hpp.
-__device__ inline float multiplier(const Dropout& d, int column, int row, int sequence, int head) {
+__device__ inline float multiplier(const KernelDropout& d, int column, int row, int sequence, int head) {
   Philox random;
   random.key0 = d.key0;
   random.key1 = d.key1;
@@ -153,7 +157,7 @@ __device__ inline float multiplier(const Dropout& d, int column, int row, int se
   const std::uint32_t bits = word == 0 ? words[0] : word == 1 ? words[1] : word == 2 ? words[2] : words[3];  // no address: it stays in registers
   return bits < d.threshold ? 0.0f : d.scale;
 }
-__device__ inline float row_multiplier(const Dropout& d, int column, int row, const RowPlace& place) {
+__device__ inline float row_multiplier(const KernelDropout& d, int column, int row, const KernelRowPlace& place) {
   const int at = row + place.first_row;
   return multiplier(d, column, at % place.length, place.first_sequence + at / place.length, 0);
 }

@@ -53,11 +53,11 @@ extern "C" __global__ void squared_norm(double* out, double* partials, unsigned*
   if (threadIdx.x == 0) *out += total;
 }
 
-/// *out += the rows' -log p(target) from the members' stats, in one block and a fixed order.
-extern "C" __global__ void head_loss(double* out, double* counted, const float* gathered, HeadRows h) {
+/// *out += -log p(target) of the rows from `first` to `last` from the members' stats, in one block and a fixed order.
+extern "C" __global__ void head_loss(double* out, double* counted, const float* gathered, KernelHeadRows h, int first, int last) {
   FLOTILLA_SHARED(double, values, [loss_threads]);
   double loss = 0, count = 0;
-  for (int row = static_cast<int>(threadIdx.x); row < h.rows; row += loss_threads) {
+  for (int row = first + static_cast<int>(threadIdx.x); row < last; row += loss_threads) {
     float maximum = -INFINITY, target = -INFINITY;
     for (int m = 0; m < h.members; ++m) {
       const float* stats = gathered + 3 * (std::int64_t{m} * h.rows + row);

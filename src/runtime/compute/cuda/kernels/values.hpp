@@ -14,7 +14,7 @@ struct float16 {
 };
 
 /// One dropout site in one step: multipliers are those of the CPU (cpu/kernels.hpp), so plans and devices change none.
-struct Dropout {
+struct KernelDropout {
   std::uint32_t key0 = 0, key1 = 0;
   std::uint32_t threshold = 0;  ///< probability * 2^32
   float scale = 1;              ///< 1 / (1 - probability)
@@ -22,15 +22,15 @@ struct Dropout {
 };
 
 /// Which (sequence, position) a row of a matrix of tokens is; `first_row`: of the microbatch's tokens, the one that row 0 is.
-struct RowPlace {
+struct KernelRowPlace {
   int length = 1, first_sequence = 0, first_row = 0;
 };
 
-enum class Activation : int { gelu_tanh, relu, gelu };
+enum class PointwiseActivation : int { gelu_tanh, relu, gelu, silu };
 
 /// Heads in a row of qkv, in elements: of query head h at (h / queries) * query_group + (h % queries) * size, of key group g at
 /// first_key + g * key_step, of its value at value_offset beyond.
-struct HeadPlaces {
+struct KernelHeadPlaces {
   int size = 0, heads = 0, groups = 0, queries = 1;  ///< queries: of a group
   int row = 0;                                       ///< elements of a row
   int query_group = 0, first_key = 0, key_step = 0, value_offset = 0;
@@ -39,22 +39,25 @@ struct HeadPlaces {
 /// Heads in a row that have norms: of `bands` bands, `band` elements apart, `queries` heads and then `keys` heads of `size` columns.
 struct HeadBands {
   int pitch = 0, band = 0, bands = 1, queries = 0, keys = 0, size = 0;
+  float offset = 0;  ///< added to the weights
 };
 
 struct AttentionShape {
-  HeadPlaces places;
+  KernelHeadPlaces places;
   int length = 1, window = 0;  ///< window: keys that a query sees, itself the last; 0: all before it
   float scale = 1;
   int slopes = 0;                          ///< heads of the whole model where each has a slope (ALiBi); 0: none has
   int first_sequence = 0, first_head = 0;  ///< global, for dropout and slopes
   int cached = 0;                          ///< keys before those of the first query; forward only
   int key_row = 0, key_rows = 0;           ///< elements of a row of keys, and rows of a sequence; forward only
+  float cap = 0;                           ///< scores become cap * tanh(score / cap); 0: they stay. Not on tensor cores
 };
 
 /// The vocabulary's columns on this rank, and where rows of stats are.
-struct HeadRows {
+struct KernelHeadRows {
   int width = 0, first_token = 0, length = 1, rows = 0, members = 1;
   std::int64_t pitch = 0;
+  float cap = 0;  ///< logits become cap * tanh(logit / cap); 0: they stay
 };
 
 struct AdamWStep {
@@ -79,6 +82,7 @@ constexpr int attention_mma_shared(int size, bool forward) {
   const int pitch = 2 * size + 16;
   return forward ? 3 * attention_mma_rows * pitch : 2 * (attention_mma_rows + attention_mma_columns) * pitch + 12 * attention_mma_columns;
 }
-inline constexpr int small_head = 64, largest_head = 128;
+/// Kernels are made for heads of up to these sizes; those for tensor cores for the first two.
+inline constexpr int small_head = 64, middle_head = 128, largest_head = 256;
 
 }  // namespace flotilla::compute::cuda

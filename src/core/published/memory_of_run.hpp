@@ -1,0 +1,11 @@
+#pragma once
+#include "flotilla/cluster/catalogue.hpp"
+#include "flotilla/program/runtime.hpp"
+#include "flotilla/published/run.hpp"
+
+namespace flotilla::published {
+
+/// What the run's options and its device's libraries keep in memory beside what its runtime does in any case.
+void set_memory(program::LayerRuntime&, const Run&, const cluster::CatalogueEntry&);
+
+}  // namespace flotilla::published
