@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string>
 
 #include "flotilla/base/text.hpp"
+#include "run/process.hpp"
 #include "session_folder.hpp"
 #include "support/child.hpp"
 #include "support/temporary_folder.hpp"
@@ -20,8 +22,21 @@ using flotilla::tests::Finished;
 using flotilla::tests::run_line;
 
 const std::string program = SESSION_PROGRAM;
-const std::string mpirun = MPIRUN;
+constexpr int tries = 3;
 const std::string outside = "env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u SLURM_NTASKS -u SLURM_STEP_NUM_TASKS ";
+
+/// Three ranks under mpirun. Open MPI 4.1 with PMIx 4.2 may wait for ever in PMIx_server_finalize once an abort has ended all ranks (seen in 1 of
+/// 36 runs): there the launcher alone is left. It is killed and the run made again. A rank that is left is never forgiven.
+Finished run_ranks(const std::string& how = "") {
+  const flotilla::tests::TemporaryFolder folder;
+  for (int attempt = 1;; ++attempt) {
+    flotilla::tests::Process run{{"sh", "-c", text("exec ", MPIRUN, " -n 3 ", program, " ", how)}, folder.path()};
+    const auto ended = run.wait(std::chrono::seconds{45});
+    const bool ranks_left = ended.left.find("(session_program)") != std::string::npos;
+    if (ended.in_time || ranks_left || attempt == tries) return {ended.in_time ? ended.code : -1, text(ended.out, ended.err, ended.left)};
+    std::cout << "only the launcher is left; once more: " << ended.left;
+  }
+}
 
 TEST(Session, WorksWithoutALauncher) {
   const Finished r = run_line(outside + program);
@@ -30,7 +45,7 @@ TEST(Session, WorksWithoutALauncher) {
 }
 
 TEST(Session, MpirunGivesOneWorld) {
-  const Finished r = run_line(mpirun + " -n 3 " + program);
+  const Finished r = run_ranks();
   EXPECT_EQ(r.exit_code, 0) << r.output;
   for (const char* line : {"rank 0 of 3", "rank 1 of 3", "rank 2 of 3"}) EXPECT_NE(r.output.find(line), std::string::npos) << r.output;
 }
@@ -98,13 +113,13 @@ TEST(SessionFolder, SaysWhoseItIs) {
 
 // The others wait in a barrier: the abort must end them, and the launcher pass the code on.
 TEST(Session, OneRankThrowingEndsAllWithItsExitCode) {
-  const Finished r = run_line(mpirun + " -n 3 " + program + " throw");
+  const Finished r = run_ranks("throw");
   EXPECT_EQ(r.exit_code, 76) << r.output;
 }
 
 // The others have done their work and wait in MPI_Finalize, which has no deadline of its own.
 TEST(Session, ARankStoppedBeforeTheEndEndsAll) {
-  const Finished r = run_line(mpirun + " -n 3 " + program + " stop");
+  const Finished r = run_ranks("stop");
   EXPECT_EQ(r.exit_code, 77) << r.output;
   EXPECT_NE(r.output.find("MPI has not ended in 5.00 s: a rank is stopped"), std::string::npos) << r.output;
 }
