@@ -27,8 +27,8 @@ namespace {
 
 using namespace flotilla;
 using compute::cpu::Product;
-using compute::cpu::ProductOperands;
-using compute::cpu::ProductSpec;
+using compute::ProductOperands;
+using compute::ProductSpec;
 using model::Operation;
 using program::Role;
 
@@ -251,22 +251,22 @@ class ProductsAlone {
  private:
   std::byte* at(std::size_t i) { return operands_[i]->data(); }
   void product(const ProductSpec& s) { products_.run(s, {.a = at(0), .b = at(1), .bias = at(1), .c = at(2)}); }
-  void forward(std::int64_t n, std::int64_t out, std::int64_t in) { product(compute::cpu::linear_forward(o_.precision, n, out, in)); }
+  void forward(std::int64_t n, std::int64_t out, std::int64_t in) { product(compute::linear_forward(o_.precision, n, out, in)); }
   void backward(std::int64_t n, std::int64_t out, std::int64_t in) {
-    product(compute::cpu::linear_input_gradient(o_.precision, n, out, in));
-    product(compute::cpu::linear_weight_gradient(o_.precision, n, out, in));
+    product(compute::linear_input_gradient(o_.precision, n, out, in));
+    product(compute::linear_weight_gradient(o_.precision, n, out, in));
   }
   void head(std::int64_t n, int pass) {
     const std::int64_t pitch = model::logits_pitch(c_, {o_.sequences, o_.length, 1, 0, o_.precision});
     const std::int64_t gradient_pitch = o_.precision == Precision::fp32 ? pitch : 2 * pitch;
-    ProductSpec s = compute::cpu::linear_forward(o_.precision, n, c_.vocabulary, c_.embedding_width);
+    ProductSpec s = compute::linear_forward(o_.precision, n, c_.vocabulary, c_.embedding_width);
     s.c_fp32 = true;
     s.c_row = pitch;
     if (pass == 0) return product(s);
-    s = compute::cpu::linear_input_gradient(o_.precision, n, c_.vocabulary, c_.embedding_width);
+    s = compute::linear_input_gradient(o_.precision, n, c_.vocabulary, c_.embedding_width);
     s.a_row = gradient_pitch;
     product(s);
-    s = compute::cpu::linear_weight_gradient(o_.precision, n, c_.vocabulary, c_.embedding_width);
+    s = compute::linear_weight_gradient(o_.precision, n, c_.vocabulary, c_.embedding_width);
     s.a_column = gradient_pitch;
     product(s);
   }

@@ -29,7 +29,7 @@ void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
   if (setup_.model.output_norms)
     return back_through_output_norm(f, feed_forward_norm(f), DropSite::feed_forward, masked, Parameter::down_bias,
                                     setup_.model.feed_forward_bias);
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   E* gradient = f.at(Role::gradient);
   RowsBackward rows;
   if (!pre_norm_)
@@ -51,39 +51,30 @@ void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
   if (shares_ && !rows.drop.dropout.on) copy_rows(f, gradient, masked, d_);
 }
 
+/// `columns` has room for the gradient of `up`; that of `activated` is at the start of each row.
 template <class E>
-void Operations<E>::mlp_begin_backward(const Frame& f) {
-  back_to_mlp(f, f.own(Role::partial, d_));
-  if (f.gathers()) copy_rows(f, f.saved(f.block().ff_input), f.own(Role::gathered, d_), d_);
-}
-
-/// At the start of each row of `columns`, which has room for the gradient of `up`.
-template <class E>
-void Operations<E>::activated_gradient(const Frame& f, Back down, E* columns) {
+void Operations<E>::up_gradient(const Frame& f, Back down, E* columns, E* out) {
   ProductSpec to_activated = linear_input_gradient(setup_.precision, f.n, d_, columns_);
   to_activated.c_row = up_width_;
   input_gradient(f, model::Linear::down, to_activated, down, columns);
+  activation_backward(f, columns, columns == out ? nullptr : out);
+}
+
+/// With relu nothing is in the place of what is kept; else its own input is, until the activation has been gone back through.
+template <class E>
+void Operations<E>::mlp_backward_input(const Frame& f) {
+  E* kept_up = kept_up_gradient(f);
+  const E* before_drop = output_gradient(f, kept_output_gradient(f), &Operations::back_to_mlp);
+  E* columns = setup_.model.activation == model::Activation::relu ? kept_up : f.take(f.n * up_width_);
+  up_gradient(f, back_into(f, model::Linear::down, before_drop), columns, kept_up);
+  input_gradient(f, model::Linear::up, linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+                 back_into(f, model::Linear::up, kept_up), f.at(Role::partial));
 }
 
 template <class E>
-void Operations<E>::mlp_backward(const Frame& f) {
-  const model::BlockLayout layout = f.block();
-  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
-  E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
-  if (!shares_) back_to_mlp(f, before_drop);
-  const Back down = back_into(f, model::Linear::down, before_drop);
-  activated_gradient(f, down, columns);
-  add_gradients(f, model::Linear::down, down, f.saved(layout.activated));
-  activation_backward(f, layout, columns);
-  const Back up = back_into(f, model::Linear::up, columns);
-  add_gradients(f, model::Linear::up, up, shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input));
-  input_gradient(f, model::Linear::up, linear_input_gradient(setup_.precision, f.n, up_width_, d_), up, f.at(Role::partial));
-}
-
-template <class E>
-void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout& layout, E* gradient, E* kept_gradient) {
+void Operations<E>::activation_backward(const Frame& f, E* gradient, E* kept_gradient) {
   const model::Activation activation = setup_.model.activation;
-  const E* kept = f.saved(activation == model::Activation::relu ? layout.activated : layout.up);
+  const E* kept = f.saved(activation == model::Activation::relu ? f.block.activated : f.block.up);
   const bool has_bias = setup_.model.feed_forward_bias;
   Workspace none{nullptr};
   const ColumnSums bias{has_bias ? f.workspace : none, setup_.threads, up_width_};
@@ -121,7 +112,7 @@ void Operations<E>::back_beside_mlp(const Frame& f, E* masked) {
                  f.at(Role::input),
                  f.weight(Parameter::norm2_weight),
                  gradient,
-                 f.template saved<float>(f.block().norm2_stats),
+                 f.template saved<float>(f.block.norm2_stats),
                  partial,
                  nullptr,
                  d_};
@@ -138,7 +129,7 @@ void Operations<E>::back_beside_mlp(const Frame& f, E* masked) {
 template <class E>
 void Operations<E>::back_to_attention(const Frame& f, E* masked) {
   if (setup_.model.parallel_residual) return back_beside_mlp(f, masked);
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
   RowsBackward rows;
   rows.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
@@ -167,21 +158,14 @@ void Operations<E>::back_to_attention(const Frame& f, E* masked) {
   if (shares_ && !rows.drop.dropout.on) copy_rows(f, gradient, masked, d_);
 }
 
-template <class E>
-void Operations<E>::attention_begin_backward(const Frame& f) {
-  back_to_attention(f, f.own(Role::partial, d_));
-  const E* input = pre_norm_ ? f.saved(f.block().attention_input) : f.at(Role::input);
-  if (f.gathers()) copy_rows(f, input, f.own(Role::gathered, d_), d_);
-}
-
 /// Back through the output product and attention, to what qkv's product put out.
 template <class E>
 void Operations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
-  const model::BlockLayout layout = f.block();
-  E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
-  input_gradient(f, model::Linear::out, linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
+  const model::BlockLayout& layout = f.block;
+  E* attention_gradient = f.take(f.n * attention_width_);
+  input_gradient(f, model::Linear::out, linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, attention_gradient);
   attention_.backward(f.task, f.saved(layout.qkv), f.saved(layout.attention_output), f.template saved<float>(layout.log_sum_exp),
-                      output_gradient, gradient, f.workspace);
+                      attention_gradient, gradient, f.workspace);
   if (setup_.model.rotates()) rotate(f, gradient, true);
   if (setup_.model.query_key_norms) norm_heads_backward(f, gradient);
 }
@@ -197,30 +181,8 @@ void Operations<E>::norm_heads_backward(const Frame& f, E* gradient) {
 }
 
 template <class E>
-void Operations<E>::attention_backward(const Frame& f) {
-  const bool in_partial = shares_ || setup_.model.parallel_residual;
-  E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
-  E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
-  if (!shares_) back_to_attention(f, before_drop);
-  const Back out = back_into(f, model::Linear::out, before_drop);
-  qkv_gradient(f, out, to_qkv);
-  const Back qkv = back_into(f, model::Linear::qkv, to_qkv);
-  attention_weight_gradients(f, out, qkv);
-  input_gradient(f, model::Linear::qkv, linear_input_gradient(setup_.precision, f.n, qkv_width_, d_), qkv, f.at(Role::partial));
-}
-
-template <class E>
-void Operations<E>::attention_weight_gradients(const Frame& f, Back out, Back qkv) {
-  const model::BlockLayout layout = f.block();
-  add_gradients(f, model::Linear::out, out, f.saved(layout.attention_output));
-  if (setup_.model.qkv_bias) add_bias_gradient(f, qkv.gradient, qkv_width_, Parameter::qkv_bias);
-  const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
-  add_gradients(f, model::Linear::qkv, qkv, input);
-}
-
-template <class E>
 void Operations<E>::block_begin_backward(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   E* gradient = f.at(Role::gradient);
   const E* partial = f.own(Role::partial, d_);
   if (!pre_norm_) {
@@ -248,17 +210,13 @@ void Operations<E>::block_begin_backward(const Frame& f) {
 #define FLOTILLA_INSTANTIATE(E)                                                                                          \
   template void Operations<E>::back_through_output_norm(const Frame&, const OutputNorm&, DropSite, E*, Parameter, bool); \
   template void Operations<E>::back_to_mlp(const Frame&, E*);                                                            \
-  template void Operations<E>::mlp_begin_backward(const Frame&);                                                         \
-  template void Operations<E>::activated_gradient(const Frame&, Operations<E>::Back, E*);                                \
-  template void Operations<E>::mlp_backward(const Frame&);                                                               \
-  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*);                     \
+  template void Operations<E>::up_gradient(const Frame&, Operations<E>::Back, E*, E*);                                   \
+  template void Operations<E>::mlp_backward_input(const Frame&);                                                         \
+  template void Operations<E>::activation_backward(const Frame&, E*, E*);                                                \
   template void Operations<E>::back_beside_mlp(const Frame&, E*);                                                        \
   template void Operations<E>::back_to_attention(const Frame&, E*);                                                      \
-  template void Operations<E>::attention_begin_backward(const Frame&);                                                   \
   template void Operations<E>::qkv_gradient(const Frame&, Operations<E>::Back, E*);                                      \
   template void Operations<E>::norm_heads_backward(const Frame&, E*);                                                    \
-  template void Operations<E>::attention_backward(const Frame&);                                                         \
-  template void Operations<E>::attention_weight_gradients(const Frame&, Operations<E>::Back, Operations<E>::Back);       \
   template void Operations<E>::block_begin_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

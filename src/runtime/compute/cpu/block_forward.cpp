@@ -9,7 +9,7 @@ using program::Role;
 /// What qkv is computed from, of this rank's rows.
 template <class E>
 const E* Operations<E>::attention_input(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   const E* input = f.at(Role::input);
   if (!pre_norm_) return input;
   E* normed = f.saved(layout.attention_input);
@@ -18,13 +18,8 @@ const E* Operations<E>::attention_input(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::attention_begin_forward(const Frame& f) {
-  copy_rows(f, attention_input(f), f.own(Role::partial, d_), d_);
-}
-
-template <class E>
 void Operations<E>::attention_forward(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   E *qkv = f.saved(layout.qkv), *output = f.saved(layout.attention_output);
   const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
   ProductSpec to_qkv = linear_forward(setup_.precision, f.n, qkv_width_, d_);
@@ -46,7 +41,7 @@ HeadNorms<E> Operations<E>::head_norms(const Frame& f, E* qkv) const {
   const std::int64_t size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const bool grouped = setup_.model.grouped_qkv();
   return {qkv,
-          f.saved(f.block().raw_heads),
+          f.saved(f.block.raw_heads),
           f.weight(Parameter::query_norm_weight),
           f.weight(Parameter::key_norm_weight),
           qkv_width_,
@@ -56,7 +51,7 @@ HeadNorms<E> Operations<E>::head_norms(const Frame& f, E* qkv) const {
           grouped ? 1 : groups_,
           size,
           static_cast<float>(setup_.model.norm_epsilon),
-          setup_.model.norm_offset ? 1.0f : 0.0f};
+          norm_offset()};
 }
 
 template <class E>
@@ -83,14 +78,14 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
 
 template <class E>
 auto Operations<E>::attention_norm(const Frame& f) const -> OutputNorm {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   return {f.saved(layout.raw_attention), f.template saved<float>(layout.raw_attention_stats), Parameter::attention_norm_weight,
           Parameter::attention_norm_bias};
 }
 
 template <class E>
 auto Operations<E>::feed_forward_norm(const Frame& f) const -> OutputNorm {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   return {f.saved(layout.raw_feed_forward), f.template saved<float>(layout.raw_feed_forward_stats), Parameter::feed_forward_norm_weight,
           Parameter::feed_forward_norm_bias};
 }
@@ -111,7 +106,7 @@ void Operations<E>::norm_output(const Frame& f, const OutputNorm& output, const 
 /// What the feed-forward is computed from, of this rank's rows.
 template <class E>
 const E* Operations<E>::mlp_input(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   E *partial = f.own(Role::partial, d_), *middle = f.saved(layout.middle);
   const E* bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
   if (setup_.model.output_norms) norm_output(f, attention_norm(f), std::exchange(bias, nullptr));
@@ -134,13 +129,8 @@ const E* Operations<E>::mlp_input(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::mlp_begin_forward(const Frame& f) {
-  copy_rows(f, mlp_input(f), f.own(Role::partial, d_), d_);
-}
-
-template <class E>
 void Operations<E>::mlp_forward(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   activate(f, layout, shares_ ? f.at(Role::partial) : mlp_input(f));
   run_linear(f, model::Linear::down, linear_forward(setup_.precision, f.n, d_, columns_), f.saved(layout.activated), nullptr,
              f.at(Role::partial));
@@ -182,7 +172,7 @@ void Operations<E>::activation(const Frame& f, const E* up, E* activated) {
 
 template <class E>
 void Operations<E>::block_end_forward(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   E* output = f.at(Role::output);
   E* sum = pre_norm_ ? output : f.saved(layout.end);
   const E* bias = f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias);
@@ -209,7 +199,7 @@ void Operations<E>::block_end_forward(const Frame& f) {
 /// By the very calls that made them first, so to the same bits; norms' statistics come out as they are.
 template <class E>
 void Operations<E>::block_again(const Frame& f) {
-  const model::BlockLayout layout = f.block();
+  const model::BlockLayout& layout = f.block;
   if (pre_norm_)
     normalize(f, norm(f, f.at(Role::input), f.saved(layout.attention_input), f.template saved<float>(layout.norm1_stats),
                       Parameter::norm1_weight, Parameter::norm1_bias));
@@ -218,13 +208,11 @@ void Operations<E>::block_again(const Frame& f) {
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                                                         \
-  template void Operations<E>::attention_begin_forward(const Frame&);                                   \
   template const E* Operations<E>::attention_input(const Frame&);                                       \
   template void Operations<E>::attention_forward(const Frame&);                                         \
   template HeadNorms<E> Operations<E>::head_norms(const Frame&, E*) const;                              \
   template void Operations<E>::norm_heads(const Frame&, E*);                                            \
   template void Operations<E>::rotate(const Frame&, E*, bool);                                          \
-  template void Operations<E>::mlp_begin_forward(const Frame&);                                         \
   template const E* Operations<E>::mlp_input(const Frame&);                                             \
   template auto Operations<E>::attention_norm(const Frame&) const->OutputNorm;                          \
   template auto Operations<E>::feed_forward_norm(const Frame&) const->OutputNorm;                       \

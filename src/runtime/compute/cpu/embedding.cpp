@@ -59,7 +59,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
   if (setup_.model.projects()) {
     E* kept = f.saved(layout.words);
     std::memcpy(kept, words, sizeof(E) * static_cast<std::size_t>(f.rows * w_));
-    products_.run(linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
+    multiply(linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
     words = output;
   }
   if (setup_.model.embedding_norm) {
@@ -86,7 +86,7 @@ E* Operations<E>::before_embedding(const Frame& f, E* words) {
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
   add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
-  products_.run(linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
+  multiply(linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
   return words;
 }
 
@@ -106,19 +106,6 @@ void Operations<E>::embedding_norm_backward(const Frame& f, E* gradient) {
   rows.norm_weight = Parameter::embedding_norm_weight;
   rows.norm_bias = Parameter::embedding_norm_bias;
   rows_backward(f, rows);
-}
-
-template <class E>
-void Operations<E>::embedding_begin_backward(const Frame& f) {
-  E* place = f.own(Role::partial, w_);
-  const E* words = before_embedding(f, place);
-  if (words != place) copy_rows(f, words, place, w_);
-}
-
-template <class E>
-void Operations<E>::embedding_backward(const Frame& f) {
-  if (shares_) return token_embedding_gradient(f, f.at(Role::partial));
-  token_embedding_gradient(f, before_embedding(f, setup_.model.projects() ? f.workspace.template take<E>(f.n * w_) : nullptr));
 }
 
 template <class E>
@@ -161,14 +148,12 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
   });
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                           \
-  template void Operations<E>::embedding_forward(const Frame&);           \
-  template void Operations<E>::embedding_end_forward(const Frame&);       \
-  template E* Operations<E>::before_embedding(const Frame&, E*);          \
-  template void Operations<E>::embedding_norm_backward(const Frame&, E*); \
-  template void Operations<E>::embedding_begin_backward(const Frame&);    \
-  template void Operations<E>::embedding_backward(const Frame&);          \
-  template void Operations<E>::position_gradient(const Frame&, const E*); \
+#define FLOTILLA_INSTANTIATE(E)                                                            \
+  template void Operations<E>::embedding_forward(const Frame&);                            \
+  template void Operations<E>::embedding_end_forward(const Frame&);                        \
+  template E* Operations<E>::before_embedding(const Frame&, E*);                           \
+  template void Operations<E>::embedding_norm_backward(const Frame&, E*);                  \
+  template void Operations<E>::position_gradient(const Frame&, const E*);                  \
   template void Operations<E>::document_position_gradient(const Frame&, const E*, float*); \
   template void Operations<E>::token_embedding_gradient(const Frame&, const E*);
 FLOTILLA_INSTANTIATE(float)

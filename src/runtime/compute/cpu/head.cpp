@@ -34,15 +34,6 @@ HeadRows Operations<E>::head_rows(const Frame& f) const {
           static_cast<float>(setup_.model.logit_cap)};
 }
 
-/// What the token embedding is multiplied with.
-template <class E>
-const E* Operations<E>::head_input(const Frame& f) const {
-  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
-  if (shares_) return f.at(Role::gathered);
-  if (setup_.model.projects()) return f.saved(layout.projected);
-  return setup_.model.final_norm ? f.saved(layout.normed) : f.at(Role::input);
-}
-
 /// This rank's rows of what the token embedding is multiplied with.
 template <class E>
 const E* Operations<E>::head_rows_forward(const Frame& f) {
@@ -57,13 +48,8 @@ const E* Operations<E>::head_rows_forward(const Frame& f) {
   if (!setup_.model.projects()) return input;
   E* projected = f.saved(layout.projected);
   if (f.rows > 0)
-    products_.run(linear_forward(setup_.precision, f.rows, w_, d_), {.a = input, .b = f.weight(Parameter::project_out), .c = projected});
+    multiply(linear_forward(setup_.precision, f.rows, w_, d_), {.a = input, .b = f.weight(Parameter::project_out), .c = projected});
   return projected;
-}
-
-template <class E>
-void Operations<E>::head_begin_forward(const Frame& f) {
-  copy_rows(f, head_rows_forward(f), f.own(Role::gathered, w_), w_);
 }
 
 template <class E>
@@ -73,7 +59,7 @@ void Operations<E>::head_forward(const Frame& f) {
   ProductSpec to_logits = linear_forward(setup_.precision, f.n, vocabulary_, w_);
   to_logits.c_fp32 = true;
   to_logits.c_row = rows.pitch;
-  products_.run(to_logits, {.a = head_input(f), .b = f.weight(head_token_embedding_), .c = f.template at<float>(Role::logits)});
+  multiply(to_logits, {.a = head_input(f), .b = f.weight(head_token_embedding_), .c = f.template at<float>(Role::logits)});
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_stats(rows, share); });
 }
 
@@ -110,51 +96,10 @@ void Operations<E>::score_targets(const Task& task, std::span<TokenScore> scores
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_scores(rows, scores.data(), share); });
 }
 
-/// From row to row of the logits' gradient, which stands in their place.
-template <class E>
-std::int64_t Operations<E>::head_pitch(const Frame& f) const {
-  return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
-}
-
 template <class E>
 void Operations<E>::logits_gradient(const Frame& f) {
   const HeadRows rows = head_rows(f);
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_gradient(rows, share); });
-}
-
-template <class E>
-void Operations<E>::head_backward_weights(const Frame& f) {
-  ProductSpec to_token_embedding = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_token_embedding.a_column = head_pitch(f);
-  add_weight_gradient(f, to_token_embedding, f.at(Role::logits), head_input(f), head_token_embedding_);
-}
-
-template <class E>
-void Operations<E>::head_input_gradient(const Frame& f) {
-  ProductSpec to_input = linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_input.a_row = head_pitch(f);
-  products_.run(to_input, {.a = f.at(Role::logits), .b = f.weight(head_token_embedding_), .c = f.at(Role::partial)});
-}
-
-template <class E>
-void Operations<E>::head_backward(const Frame& f) {
-  logits_gradient(f);
-  head_backward_weights(f);
-  head_input_gradient(f);
-}
-
-template <class E>
-void Operations<E>::head_backward_input(const Frame& f) {
-  logits_gradient(f);
-  head_input_gradient(f);
-}
-
-/// The two gradients of project_out, of at least one row.
-template <class E>
-void Operations<E>::project_back(const Frame& f, const E* gradient, const E* input, E* input_gradient) {
-  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.rows, w_, d_), gradient, input, Parameter::project_out);
-  products_.run(linear_input_gradient(setup_.precision, f.rows, w_, d_),
-                {.a = gradient, .b = f.weight(Parameter::project_out), .c = input_gradient});
 }
 
 template <class E>
@@ -164,7 +109,7 @@ void Operations<E>::head_end_backward(const Frame& f) {
   const E *input = f.at(Role::input), *normed_gradient = f.own(Role::partial, w_);
   E* gradient = f.at(Role::gradient);
   if (c.projects()) {
-    E* before = c.final_norm ? f.workspace.template take<E>(f.shape.rows() * d_) : gradient;
+    E* before = c.final_norm ? f.take(f.shape.rows() * d_) : gradient;
     if (f.rows > 0) project_back(f, normed_gradient, c.final_norm ? f.saved(layout.normed) : input, before);
     normed_gradient = before;
   }
@@ -180,22 +125,14 @@ void Operations<E>::head_end_backward(const Frame& f) {
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                    \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;                  \
-  template const E* Operations<E>::head_input(const Frame&) const;                 \
-  template const E* Operations<E>::head_rows_forward(const Frame&);                \
-  template void Operations<E>::head_begin_forward(const Frame&);                   \
-  template void Operations<E>::project_back(const Frame&, const E*, const E*, E*); \
-  template void Operations<E>::head_forward(const Frame&);                         \
-  template void Operations<E>::add_loss(const Frame&, Rows, double&, double&);     \
-  template void Operations<E>::head_loss(const Frame&);                            \
-  template void Operations<E>::score_targets(const Task&, std::span<TokenScore>);  \
-  template std::int64_t Operations<E>::head_pitch(const Frame&) const;             \
-  template void Operations<E>::logits_gradient(const Frame&);                      \
-  template void Operations<E>::head_backward_weights(const Frame&);                \
-  template void Operations<E>::head_input_gradient(const Frame&);                  \
-  template void Operations<E>::head_backward(const Frame&);                        \
-  template void Operations<E>::head_backward_input(const Frame&);                  \
+#define FLOTILLA_INSTANTIATE(E)                                                   \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;                 \
+  template const E* Operations<E>::head_rows_forward(const Frame&);               \
+  template void Operations<E>::head_forward(const Frame&);                        \
+  template void Operations<E>::add_loss(const Frame&, Rows, double&, double&);    \
+  template void Operations<E>::head_loss(const Frame&);                           \
+  template void Operations<E>::score_targets(const Task&, std::span<TokenScore>); \
+  template void Operations<E>::logits_gradient(const Frame&);                     \
   template void Operations<E>::head_end_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

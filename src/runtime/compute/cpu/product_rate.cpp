@@ -35,10 +35,10 @@ class Operand {
 FlopsPerSecond product_rate(Precision precision, int threads, Seconds budget) {
   const std::int64_t rows = rows_of_a_thread * threads;
   const cpu::ThreadCount count{threads};
-  cpu::Product product{cpu::linear_forward(precision, rows, columns, inner), threads, 1};
+  cpu::Product product{linear_forward(precision, rows, columns, inner), threads, 1};
   Operand input{rows * inner, precision}, weights{inner * columns, precision}, output{rows * columns, precision};
   Operand scratch{product.scratch_bytes(), Precision::fp32};
-  const cpu::ProductOperands operands{input.data(), weights.data(), nullptr, output.data()};
+  const ProductOperands operands{input.data(), weights.data(), nullptr, output.data()};
   Seconds best{1e30};
   const Seconds end = now() + budget;
   for (int run = -1; run < least_runs || now() < end; ++run) {  // the first one touches the pages

@@ -50,7 +50,7 @@ void CudaOperations<E>::back_to_mlp(const Frame& f, E* masked) {
 
 template <class E>
 void CudaOperations<E>::up_gradient(const Frame& f, Back down, E* columns, E* out) {
-  ProductSpec to_activated = cpu::linear_input_gradient(setup_.precision, f.n, d_, columns_);
+  ProductSpec to_activated = linear_input_gradient(setup_.precision, f.n, d_, columns_);
   to_activated.c_row = up_width_;
   input_gradient(f, model::Linear::down, to_activated, down, columns);
   constexpr std::int64_t pack = 16 / sizeof(E), of_block = element_threads * pack;
@@ -63,48 +63,7 @@ void CudaOperations<E>::up_gradient(const Frame& f, Back down, E* columns, E* ou
     kernels_.gated_backward(stream_, launch, out, columns, saved, f.n, static_cast<int>(columns_), kind);
   else
     kernels_.activation_backward(stream_, launch, out, columns, saved, elements, kind);
-  if (setup_.model.feed_forward_bias) add_column_sums(f, out, up_width_, Parameter::up_bias);
-}
-
-template <class E>
-void CudaOperations<E>::mlp_weight_gradients(const Frame& f, Back down, Back up) {
-  add_gradients(f, model::Linear::down, down, f.saved(f.block.activated));
-  add_gradients(f, model::Linear::up, up, shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input));
-}
-
-template <class E>
-void CudaOperations<E>::mlp_backward(const Frame& f) {
-  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
-  E* columns = f.take(f.n * up_width_);
-  if (!shares_) back_to_mlp(f, before_drop);
-  const Back down = back_into(f, model::Linear::down, before_drop);
-  up_gradient(f, down, columns, columns);
-  const Back up = back_into(f, model::Linear::up, columns);
-  mlp_weight_gradients(f, down, up);
-  input_gradient(f, model::Linear::up, cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_), up, f.at(Role::partial));
-}
-
-template <class E>
-E* CudaOperations<E>::kept_output_gradient(const Frame& f) const {
-  return pre_norm_ ? f.kept(model::kept_layout(setup_.model, f.shape).output_gradient) : f.saved(f.block.end);
-}
-
-template <class E>
-E* CudaOperations<E>::kept_up_gradient(const Frame& f) const {
-  return setup_.model.activation == model::Activation::relu ? f.kept(model::kept_layout(setup_.model, f.shape).up_gradient)
-                                                            : f.saved(f.block.up);
-}
-
-template <class E>
-const E* CudaOperations<E>::output_gradient(const Frame& f, E* kept, void (CudaOperations::*back)(const Frame&, E*)) {
-  if (shares_) {
-    copy_rows(f, f.own(Role::partial, d_), kept, d_);
-    return f.at(Role::partial);
-  }
-  E* gradient = back == &CudaOperations::back_to_attention ? attention_gradient(f) : f.at(Role::gradient);
-  (this->*back)(f, stands_apart(f) ? kept : gradient);
-  if (!stands_apart(f)) copy(f, gradient, kept, f.n * d_);
-  return kept;
+  if (setup_.model.feed_forward_bias) add_bias_gradient(f, out, up_width_, Parameter::up_bias);
 }
 
 template <class E>
@@ -112,14 +71,8 @@ void CudaOperations<E>::mlp_backward_input(const Frame& f) {
   E* kept_up = kept_up_gradient(f);
   const E* before_drop = output_gradient(f, kept_output_gradient(f), &CudaOperations::back_to_mlp);
   up_gradient(f, back_into(f, model::Linear::down, before_drop), f.take(f.n * up_width_), kept_up);
-  input_gradient(f, model::Linear::up, cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+  input_gradient(f, model::Linear::up, linear_input_gradient(setup_.precision, f.n, up_width_, d_),
                  back_into(f, model::Linear::up, kept_up), f.at(Role::partial));
-}
-
-template <class E>
-void CudaOperations<E>::mlp_backward_weights(const Frame& f) {
-  const Back down = back_into(f, model::Linear::down, shares_ ? f.at(Role::partial) : kept_output_gradient(f));
-  mlp_weight_gradients(f, down, back_into(f, model::Linear::up, kept_up_gradient(f)));
 }
 
 /// As cpu::Operations::back_beside_mlp.
@@ -175,12 +128,12 @@ void CudaOperations<E>::back_to_attention(const Frame& f, E* masked) {
 
 template <class E>
 void CudaOperations<E>::qkv_gradient(const Frame& f, Back out, E* gradient) {
-  E* output_gradient = f.take(f.n * attention_width_);
+  E* attention_gradient = f.take(f.n * attention_width_);
   float* dots = f.template take<float>(f.n * heads_);
-  input_gradient(f, model::Linear::out, cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, output_gradient);
+  input_gradient(f, model::Linear::out, linear_input_gradient(setup_.precision, f.n, d_, attention_width_), out, attention_gradient);
   run_attention_backward(attention_shape(f), f.task.sequences,
                          {f.saved(f.block.qkv), f.saved(f.block.attention_output), f.template saved<float>(f.block.log_sum_exp),
-                          output_gradient, gradient, dots, f.starts()},
+                          attention_gradient, gradient, dots, f.starts()},
                          dropout(f, DropSite::attention_probabilities));
   if (setup_.model.rotates()) rotate(f, gradient, true);
   if (setup_.model.query_key_norms) norm_heads_backward(f, gradient);
@@ -196,43 +149,6 @@ void CudaOperations<E>::norm_heads_backward(const Frame& f, E* gradient) {
                                head_bands(), static_cast<float>(setup_.model.norm_epsilon));
   add_parts({f.gradient(Parameter::query_norm_weight), f.gradient(Parameter::key_norm_weight)}, 2, partials, static_cast<int>(blocks),
             size);
-}
-
-template <class E>
-void CudaOperations<E>::attention_weight_gradients(const Frame& f, Back out, Back qkv) {
-  add_gradients(f, model::Linear::out, out, f.saved(f.block.attention_output));
-  if (setup_.model.qkv_bias) add_column_sums(f, qkv.gradient, qkv_width_, Parameter::qkv_bias);
-  const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input);
-  add_gradients(f, model::Linear::qkv, qkv, input);
-}
-
-template <class E>
-void CudaOperations<E>::attention_backward(const Frame& f) {
-  const bool in_partial = shares_ || setup_.model.parallel_residual;
-  E* before_drop = in_partial ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
-  E* to_qkv = f.take(f.n * qkv_width_);
-  if (!shares_) back_to_attention(f, before_drop);
-  const Back out = back_into(f, model::Linear::out, before_drop);
-  qkv_gradient(f, out, to_qkv);
-  const Back qkv = back_into(f, model::Linear::qkv, to_qkv);
-  attention_weight_gradients(f, out, qkv);
-  input_gradient(f, model::Linear::qkv, cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_), qkv, f.at(Role::partial));
-}
-
-template <class E>
-void CudaOperations<E>::attention_backward_input(const Frame& f) {
-  E* to_qkv = f.take(f.n * qkv_width_);
-  const E* before_drop = output_gradient(f, f.saved(f.block.middle), &CudaOperations::back_to_attention);
-  qkv_gradient(f, back_into(f, model::Linear::out, before_drop), to_qkv);
-  copy(f, to_qkv, f.saved(f.block.qkv), f.n * qkv_width_);
-  input_gradient(f, model::Linear::qkv, cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
-                 back_into(f, model::Linear::qkv, to_qkv), f.at(Role::partial));
-}
-
-template <class E>
-void CudaOperations<E>::attention_backward_weights(const Frame& f) {
-  const Back out = back_into(f, model::Linear::out, shares_ ? f.at(Role::partial) : f.saved(f.block.middle));
-  attention_weight_gradients(f, out, back_into(f, model::Linear::qkv, f.saved(f.block.qkv)));
 }
 
 template <class E>
@@ -263,20 +179,6 @@ void CudaOperations<E>::logits_gradient(const Frame& f) {
 }
 
 template <class E>
-void CudaOperations<E>::head_backward_weights(const Frame& f) {
-  ProductSpec to_token_embedding = cpu::linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_token_embedding.a_column = head_pitch(f);
-  add_weight_gradient(f, to_token_embedding, f.at(Role::logits), head_input(f), head_token_embedding_);
-}
-
-template <class E>
-void CudaOperations<E>::head_input_gradient(const Frame& f) {
-  ProductSpec to_input = cpu::linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_input.a_row = head_pitch(f);
-  multiply(to_input, {.a = f.at(Role::logits), .b = f.weight(head_token_embedding_), .c = f.at(Role::partial)});
-}
-
-template <class E>
 void CudaOperations<E>::head_end_backward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   const model::Config& c = setup_.model;
@@ -285,13 +187,10 @@ void CudaOperations<E>::head_end_backward(const Frame& f) {
   if (f.rows == 0) return;
   if (c.projects()) {
     E* before = c.final_norm ? f.take(f.shape.rows() * d_) : gradient;
-    add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.rows, w_, d_), to_normed,
-                        c.final_norm ? f.saved(layout.normed) : input, Parameter::project_out);
-    multiply(cpu::linear_input_gradient(setup_.precision, f.rows, w_, d_),
-             {.a = to_normed, .b = f.weight(Parameter::project_out), .c = before});
+    project_back(f, to_normed, c.final_norm ? f.saved(layout.normed) : input, before);
     to_normed = before;
   }
-  if (!c.final_norm) return copy(f, to_normed, gradient, f.rows * d_);
+  if (!c.final_norm) return copy_rows(f, to_normed, gradient, d_);
   RowsBackward r;
   r.norms = true;
   r.norm_weight = Parameter::head_norm_weight;
@@ -330,15 +229,9 @@ E* CudaOperations<E>::before_embedding(const Frame& f, E* words) {
   if (setup_.model.embedding_norm) embedding_norm_backward(f, gradient);
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
-  add_weight_gradient(f, cpu::linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
-  multiply(cpu::linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
+  add_weight_gradient(f, linear_weight_gradient(setup_.precision, f.rows, d_, w_), gradient, f.at(Role::saved), Parameter::project_in);
+  multiply(linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
   return words;
-}
-
-template <class E>
-void CudaOperations<E>::embedding_backward(const Frame& f) {
-  if (shares_) return token_embedding_gradient(f, f.at(Role::partial));
-  token_embedding_gradient(f, before_embedding(f, setup_.model.projects() ? f.take(f.n * w_) : nullptr));
 }
 
 template <class E>
@@ -355,23 +248,14 @@ void CudaOperations<E>::token_embedding_gradient(const Frame& f, const E* gradie
   template void CudaOperations<E>::back_through_output_norm(const Frame&, const OutputNorm&, DropSite, E*, Parameter, bool); \
   template void CudaOperations<E>::back_to_mlp(const Frame&, E*);                                                            \
   template void CudaOperations<E>::mlp_backward_input(const Frame&);                                                         \
-  template void CudaOperations<E>::mlp_backward_weights(const Frame&);                                                       \
-  template void CudaOperations<E>::mlp_backward(const Frame&);                                                               \
   template void CudaOperations<E>::back_beside_mlp(const Frame&, E*);                                                        \
   template void CudaOperations<E>::back_to_attention(const Frame&, E*);                                                      \
   template void CudaOperations<E>::embedding_norm_backward(const Frame&, E*);                                                \
-  template void CudaOperations<E>::attention_backward_input(const Frame&);                                                   \
-  template void CudaOperations<E>::attention_backward_weights(const Frame&);                                                 \
   template void CudaOperations<E>::norm_heads_backward(const Frame&, E*);                                                    \
-  template void CudaOperations<E>::attention_backward(const Frame&);                                                         \
   template void CudaOperations<E>::block_begin_backward(const Frame&);                                                       \
-  template E* CudaOperations<E>::kept_output_gradient(const Frame&) const;                                                   \
   template void CudaOperations<E>::logits_gradient(const Frame&);                                                            \
-  template void CudaOperations<E>::head_backward_weights(const Frame&);                                                      \
-  template void CudaOperations<E>::head_input_gradient(const Frame&);                                                        \
   template void CudaOperations<E>::head_end_backward(const Frame&);                                                          \
-  template E* CudaOperations<E>::before_embedding(const Frame&, E*);                                                         \
-  template void CudaOperations<E>::embedding_backward(const Frame&);
+  template E* CudaOperations<E>::before_embedding(const Frame&, E*);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 FLOTILLA_INSTANTIATE(float16)

@@ -24,7 +24,7 @@ void CudaOperations<E>::embedding_end_forward(const Frame& f) {
   if (setup_.model.projects()) {
     E* kept = f.saved(layout.words);
     copy_rows(f, words, kept, w_);
-    multiply(cpu::linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
+    multiply(linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
     words = output;
   }
   if (setup_.model.embedding_norm) {
@@ -56,7 +56,7 @@ template <class E>
 void CudaOperations<E>::attention_forward(const Frame& f) {
   E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
   const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
-  ProductSpec to_qkv = cpu::linear_forward(setup_.precision, f.n, qkv_width_, d_);
+  ProductSpec to_qkv = linear_forward(setup_.precision, f.n, qkv_width_, d_);
   to_qkv.bias = setup_.model.qkv_bias;
   run_linear(f, model::Linear::qkv, to_qkv, input, f.weight_if(to_qkv.bias, Parameter::qkv_bias), qkv);
   if (setup_.model.query_key_norms)
@@ -73,7 +73,7 @@ void CudaOperations<E>::attention_forward(const Frame& f) {
   }
   run_attention(shape, f.task.sequences, {.qkv = qkv, .output = output, .log_sum_exp = f.template saved<float>(f.block.log_sum_exp), .starts = f.starts()}, kv,
                 dropout(f, DropSite::attention_probabilities));
-  run_linear(f, model::Linear::out, cpu::linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
+  run_linear(f, model::Linear::out, linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
 }
 
 /// Keys and values of these tokens to their places in the cache. A token's, or in a grouped qkv a group's, stand side by side in qkv:
@@ -165,13 +165,13 @@ const E* CudaOperations<E>::mlp_input(const Frame& f) {
 template <class E>
 void CudaOperations<E>::mlp_forward(const Frame& f) {
   const E* input = shares_ ? f.at(Role::partial) : mlp_input(f);
-  ProductSpec to_columns = cpu::linear_forward(setup_.precision, f.n, up_width_, d_);
+  ProductSpec to_columns = linear_forward(setup_.precision, f.n, up_width_, d_);
   to_columns.bias = setup_.model.feed_forward_bias;
   to_columns.relu = setup_.model.activation == model::Activation::relu;
   E* up = to_columns.relu ? f.saved(f.block.activated) : f.saved(f.block.up);
   run_linear(f, model::Linear::up, to_columns, input, f.weight_if(to_columns.bias, Parameter::up_bias), up);
   if (!to_columns.relu) activation(f);
-  run_linear(f, model::Linear::down, cpu::linear_forward(setup_.precision, f.n, d_, columns_), f.saved(f.block.activated), nullptr,
+  run_linear(f, model::Linear::down, linear_forward(setup_.precision, f.n, d_, columns_), f.saved(f.block.activated), nullptr,
              f.at(Role::partial));
 }
 
@@ -234,22 +234,14 @@ const E* CudaOperations<E>::head_rows_forward(const Frame& f) {
   if (!setup_.model.projects()) return input;
   E* projected = f.saved(layout.projected);
   if (f.rows > 0)
-    multiply(cpu::linear_forward(setup_.precision, f.rows, w_, d_), {.a = input, .b = f.weight(Parameter::project_out), .c = projected});
+    multiply(linear_forward(setup_.precision, f.rows, w_, d_), {.a = input, .b = f.weight(Parameter::project_out), .c = projected});
   return projected;
-}
-
-template <class E>
-const E* CudaOperations<E>::head_input(const Frame& f) const {
-  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
-  if (shares_) return f.at(Role::gathered);
-  if (setup_.model.projects()) return f.saved(layout.projected);
-  return setup_.model.final_norm ? f.saved(layout.normed) : f.at(Role::input);
 }
 
 template <class E>
 void CudaOperations<E>::head_forward(const Frame& f) {
   if (!shares_) head_rows_forward(f);
-  ProductSpec to_logits = cpu::linear_forward(setup_.precision, f.n, vocabulary_, w_);
+  ProductSpec to_logits = linear_forward(setup_.precision, f.n, vocabulary_, w_);
   to_logits.c_row = head_pitch(f);
   multiply(to_logits, {.a = head_input(f), .b = f.weight(head_token_embedding_), .c = f.at(Role::logits)});
   kernels_.head_stats(stream_, {.blocks_x = f.n, .threads = row_threads}, f.template at<float>(Role::stats), f.at(Role::logits),
@@ -283,7 +275,6 @@ void CudaOperations<E>::head_loss(const Frame& f) {
   template void CudaOperations<E>::block_end_forward(const Frame&);                        \
   template void CudaOperations<E>::block_again(const Frame&);                              \
   template const E* CudaOperations<E>::head_rows_forward(const Frame&);                    \
-  template const E* CudaOperations<E>::head_input(const Frame&) const;                     \
   template void CudaOperations<E>::head_forward(const Frame&);                             \
   template void CudaOperations<E>::head_loss(const Frame&);
 FLOTILLA_INSTANTIATE(float)

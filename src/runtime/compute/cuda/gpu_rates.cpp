@@ -145,9 +145,9 @@ FlopsPerSecond product_rate(const gpu::DeviceContext& device, Bench& bench, cuda
     const gpu::DeviceBuffer a = random_matrix(device, bench.stream(), precision, n),
                             b = random_matrix(device, bench.stream(), precision, n),
                             c = device.make_buffer(Bytes{n * n * element_size(precision).count});
-    const cuda::ProductSpec spec{
+    const ProductSpec spec{
         .m = n, .n = n, .k = n, .a_row = n, .a_column = 1, .b_row = 1, .b_column = n, .c_row = n, .precision = precision};
-    const cuda::ProductOperands operands{a.data().address, b.data().address, nullptr, c.data().address};
+    const ProductOperands operands{a.data().address, b.data().address, nullptr, c.data().address};
     products.run(spec, operands, bench.stream());
     return bench.time([&] { products.run(spec, operands, bench.stream()); });
   };

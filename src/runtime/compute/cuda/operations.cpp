@@ -17,16 +17,8 @@ using model::Operation;
 
 constexpr Seconds upload_limit{60};
 
-model::LayerShape shape_of(const Setup& s, int sequences) {
-  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel, s.cache};
-}
-
-model::UnitRange rows_of(const model::LayerShape& s) {
-  return s.sequence_parallel ? model::share(s.tokens(), s.tensor_parallel, s.tensor_index) : model::UnitRange{0, s.tokens()};
-}
-
 std::int64_t widest(const Setup& s) {
-  const model::LayerShape shape = shape_of(s, 1);
+  const model::LayerShape shape = layer_shape(s, 1);
   return std::max({std::int64_t{s.model.hidden}, model::qkv_width(s.model, shape), model::up_width(s.model, shape)});
 }
 
@@ -52,7 +44,7 @@ gpu::DeviceBuffer upload(const gpu::DeviceContext& device, gpu::Stream& stream, 
 }  // namespace
 
 Bytes scratch_bytes(const Setup& s, int sequences) {
-  const model::LayerShape shape = shape_of(s, sequences);
+  const model::LayerShape shape = layer_shape(s, sequences);
   const std::int64_t n = shape.tokens(), heads = model::local_heads(s.model, shape), d = s.model.hidden;
   const std::int64_t rows = n * (3 * d + 2 * model::up_width(s.model, shape) + heads * s.model.head_size() +
                                  model::qkv_width(s.model, shape) + s.model.embedding_width);
@@ -66,49 +58,8 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
 }
 
 template <class E>
-CudaOperations<E>::Frame::Frame(CudaOperations& o, const Task& t)
-    : operations{o},
-      task{t},
-      shape{shape_of(o.setup_, t.sequences)},
-      n{shape.tokens()},
-      rows{rows_of(shape).count()},
-      first_row{rows_of(shape).first} {
-  if (o.setup_.model.is_block(t.layer)) block = model::block_layout(o.setup_.model, shape, has(program::Role::again));
-}
-
-template <class E>
-const E* CudaOperations<E>::Frame::weight(Parameter kind) const {
-  const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
-  const auto role = tied ? program::Role::token_embedding_weights : program::Role::weights;
-  return at(role) + operations.parameters_.offset(tied ? *task.token_embedding_part : *task.part, tied ? 0 : task.layer, kind);
-}
-
-template <class E>
-float* CudaOperations<E>::Frame::gradient(Parameter kind) const {
-  const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
-  const auto role = tied ? program::Role::token_embedding_gradients : program::Role::gradients;
-  const program::Part& part = tied ? *task.token_embedding_part : *task.part;
-  if (!operations.parameters_.trained(part, tied ? 0 : task.layer, kind)) return nullptr;
-  return at<float>(role) + operations.parameters_.offset(part, tied ? 0 : task.layer, kind);
-}
-
-template <class E>
 CudaOperations<E>::CudaOperations(const Setup& setup, const gpu::DeviceContext& device, std::span<const std::byte> image)
-    : setup_{setup},
-      d_{setup.model.hidden},
-      w_{setup.model.embedding_width},
-      heads_{model::local_heads(setup.model, shape_of(setup, 1))},
-      groups_{model::local_groups(setup.model, shape_of(setup, 1))},
-      attention_width_{heads_ * setup.model.head_size()},
-      qkv_width_{model::qkv_width(setup.model, shape_of(setup, 1))},
-      columns_{model::local_columns(setup.model, shape_of(setup, 1))},
-      up_width_{model::up_width(setup.model, shape_of(setup, 1))},
-      vocabulary_{model::local_vocabulary(setup.model, shape_of(setup, 1))},
-      pre_norm_{setup.model.norm == model::NormPlacement::pre},
-      rms_{setup.model.norm_kind == model::NormKind::rms},
-      shares_{setup.sequence_parallel},
-      head_token_embedding_{setup.model.tied_head ? Parameter::token_embedding : Parameter::lm_head},
-      parameters_{setup.model},
+    : LayerDimensions{setup},
       device_{device},
       stream_{device.make_stream()},
       module_{device, image},
@@ -117,13 +68,7 @@ CudaOperations<E>::CudaOperations(const Setup& setup, const gpu::DeviceContext& 
       products_{device, setup.device.tf32},
       angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache)))},
       window_angles_{upload(device, stream_, cpu::rotary_angles(setup.model, std::max(setup.length, setup.cache), true))},
-      embedding_scale_{cpu::embedding_scale(setup)},
-      widths_{{{d_, qkv_width_}, {attention_width_, d_}, {d_, up_width_}, {columns_, d_}}} {
-  if (!setup.model.lora.on()) return;
-  adapter_scale_ = static_cast<float>(setup.model.lora.scale());
-  for (const model::Linear linear : setup.model.lora.targets)
-    adapters_[static_cast<std::size_t>(linear)] = model::adapter_shape(setup.model, shape_of(setup, 1), linear);
-}
+      embedding_scale_{cpu::embedding_scale(setup)} {}
 
 template <class E>
 void CudaOperations<E>::set_scratch(std::span<std::byte> scratch) {
@@ -136,54 +81,7 @@ void CudaOperations<E>::set_scratch(std::span<std::byte> scratch) {
 
 template <class E>
 void CudaOperations<E>::run(const Task& task) {
-  const Frame f{*this, task};
-  using program::Role;
-  switch (task.operation) {
-    case Operation::embedding_forward: return embedding_forward(f);
-    case Operation::embedding_end_forward: return embedding_end_forward(f);
-    case Operation::attention_forward: return attention_forward(f);
-    case Operation::mlp_forward: return mlp_forward(f);
-    case Operation::block_end_forward: return block_end_forward(f);
-    case Operation::head_forward: return head_forward(f);
-    case Operation::head_loss: return head_loss(f);
-    case Operation::head_backward: logits_gradient(f), head_backward_weights(f); return head_input_gradient(f);
-    case Operation::head_end_backward: return head_end_backward(f);
-    case Operation::mlp_backward: return mlp_backward(f);
-    case Operation::attention_backward: return attention_backward(f);
-    case Operation::block_begin_backward: return block_begin_backward(f);
-    case Operation::embedding_backward: return embedding_backward(f);
-    case Operation::block_again: return block_again(f);
-    case Operation::attention_begin_forward: return copy_rows(f, attention_input(f), f.own(Role::partial, d_), d_);
-    case Operation::mlp_begin_forward: return copy_rows(f, mlp_input(f), f.own(Role::partial, d_), d_);
-    case Operation::head_begin_forward: return copy_rows(f, head_rows_forward(f), f.own(Role::gathered, w_), w_);
-    case Operation::mlp_begin_backward:
-      back_to_mlp(f, f.own(Role::partial, d_));
-      if (f.has(Role::gathered)) copy_rows(f, f.saved(f.block.ff_input), f.own(Role::gathered, d_), d_);
-      return;
-    case Operation::attention_begin_backward:
-      back_to_attention(f, f.own(Role::partial, d_));
-      if (f.has(Role::gathered))
-        copy_rows(f, pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input), f.own(Role::gathered, d_), d_);
-      return;
-    case Operation::embedding_begin_backward: {
-      E* place = f.own(Role::partial, w_);
-      const E* words = before_embedding(f, place);
-      if (words != place) copy_rows(f, words, place, w_);
-      return;
-    }
-    case Operation::mlp_begin_weights:
-      copy_rows(f, kept_output_gradient(f), f.own(Role::partial, d_), d_);
-      return copy_rows(f, f.saved(f.block.ff_input), f.own(Role::gathered, d_), d_);
-    case Operation::attention_begin_weights:
-      copy_rows(f, f.saved(f.block.middle), f.own(Role::partial, d_), d_);
-      return copy_rows(f, pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input), f.own(Role::gathered, d_), d_);
-    case Operation::mlp_backward_input: return mlp_backward_input(f);
-    case Operation::mlp_backward_weights: return mlp_backward_weights(f);
-    case Operation::attention_backward_input: return attention_backward_input(f);
-    case Operation::attention_backward_weights: return attention_backward_weights(f);
-    case Operation::head_backward_input: logits_gradient(f); return head_input_gradient(f);
-    case Operation::head_backward_weights: return head_backward_weights(f);
-  }
+  dispatch(Frame{*this, task});
 }
 
 template <class E>
@@ -193,7 +91,7 @@ KernelDropout CudaOperations<E>::dropout(const Frame& f, DropSite site) const {
 }
 
 template <class E>
-void CudaOperations<E>::copy(const Frame&, const E* from, E* to, std::int64_t elements) {
+void CudaOperations<E>::copy_elements(const E* from, E* to, std::int64_t elements) {
   if (elements == 0 || from == to) return;
   stream_.copy_on_device({reinterpret_cast<std::byte*>(to)}, {reinterpret_cast<std::byte*>(const_cast<E*>(from))},
                          Bytes{elements * static_cast<std::int64_t>(sizeof(E))});
@@ -235,12 +133,6 @@ void CudaOperations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
   add_parts(to, sums, partials, static_cast<int>(blocks), d_);
 }
 
-template <class E>
-void CudaOperations<E>::add_weight_gradient(const Frame& f, const ProductSpec& product, const void* gradient, const void* input,
-                                            Parameter weight) {
-  if (float* sum = f.gradient(weight)) multiply(product, {.a = gradient, .b = input, .c = sum});
-}
-
 /// A sum that nobody wants, of a frozen tensor, stays where its parts are: a thread writes where it alone has read.
 template <class E>
 void CudaOperations<E>::add_parts(std::array<float*, 3> to, int sums, float* partials, int parts, std::int64_t width) {
@@ -252,7 +144,7 @@ void CudaOperations<E>::add_parts(std::array<float*, 3> to, int sums, float* par
 }
 
 template <class E>
-void CudaOperations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t width, Parameter parameter) {
+void CudaOperations<E>::add_bias_gradient(const Frame& f, const E* x, std::int64_t width, Parameter parameter) {
   const std::int64_t parts = std::min<std::int64_t>(f.n, most_column_parts), blocks = (width + column_threads - 1) / column_threads;
   float* partials = f.template take<float>(parts * width);
   kernels_.column_sums(stream_, {.blocks_x = blocks, .blocks_y = parts, .threads = column_threads}, partials, x, static_cast<int>(f.n),
@@ -302,32 +194,22 @@ KernelHeadRows CudaOperations<E>::head_rows(const Frame& f) const {
           static_cast<int>(f.n),         setup_.tensor_parallel,       head_pitch(f),          static_cast<float>(setup_.model.logit_cap)};
 }
 
-/// The buffer has room for fp32 logits; ours are in the element type, from the start of each row.
-template <class E>
-std::int64_t CudaOperations<E>::head_pitch(const Frame& f) const {
-  return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
-}
-
 #define FLOTILLA_INSTANTIATE(E)                                                                                                            \
   template void CudaOperations<E>::add_parts(std::array<float*, 3>, int, float*, int, std::int64_t);                                       \
-  template void CudaOperations<E>::add_weight_gradient(const Frame&, const ProductSpec&, const void*, const void*, Parameter);             \
-  template CudaOperations<E>::CudaOperations(const Setup&, const gpu::DeviceContext&, std::span<const std::byte>);                             \
+  template CudaOperations<E>::CudaOperations(const Setup&, const gpu::DeviceContext&, std::span<const std::byte>);                         \
   template void CudaOperations<E>::run(const Task&);                                                                                       \
   template void CudaOperations<E>::set_scratch(std::span<std::byte>);                                                                      \
-  template const E* CudaOperations<E>::Frame::weight(Parameter) const;                                                                     \
-  template float* CudaOperations<E>::Frame::gradient(Parameter) const;                                                                     \
   template KernelDropout CudaOperations<E>::dropout(const Frame&, DropSite) const;                                                         \
-  template void CudaOperations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                                         \
+  template void CudaOperations<E>::copy_elements(const E*, E*, std::int64_t);                                                              \
   template void CudaOperations<E>::rows_forward(const Frame&, const RowsForward&);                                                         \
   template CudaOperations<E>::RowsForward CudaOperations<E>::norm(const Frame&, const E*, E*, const model::Segment&, Parameter, Parameter) \
       const;                                                                                                                               \
   template void CudaOperations<E>::rows_backward(const Frame&, const RowsBackward&);                                                       \
-  template void CudaOperations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                                       \
+  template void CudaOperations<E>::add_bias_gradient(const Frame&, const E*, std::int64_t, Parameter);                                     \
   template AttentionShape CudaOperations<E>::attention_shape(const Frame&) const;                                                          \
   template AttentionShape CudaOperations<E>::attention_shape(int) const;                                                                   \
   template KernelHeadRows CudaOperations<E>::head_rows(const Frame&) const;                                                                \
-  template HeadBands CudaOperations<E>::head_bands() const;                                                                                \
-  template std::int64_t CudaOperations<E>::head_pitch(const Frame&) const;
+  template HeadBands CudaOperations<E>::head_bands() const;
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 FLOTILLA_INSTANTIATE(float16)

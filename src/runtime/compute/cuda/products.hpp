@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "cpu/products.hpp"
 #include "flotilla/gpu/device.hpp"
+#include "product_spec.hpp"
 
 /// Matrix products by cuBLASLt, which is opened at run time: planned once for each shape, with the algorithm that is then kept.
 namespace flotilla::compute::cuda {
-
-using cpu::ProductOperands;
-using cpu::ProductSpec;
 
 /// Files of cuBLASLt to try, the best first: CUDA 13's, where the driver is of CUDA 13 and every device is sm_75 or later, then CUDA 12's.
 std::vector<std::string> library_files(const gpu::Presence&);

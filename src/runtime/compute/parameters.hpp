@@ -4,7 +4,7 @@
 
 #include "flotilla/compute/backend.hpp"
 
-namespace flotilla::compute::cpu {
+namespace flotilla::compute {
 
 /// A tensor's place in its layer.
 enum class Parameter {
@@ -70,4 +70,4 @@ class ParameterIndex {
   std::vector<std::array<int, parameter_kinds>> by_layer_;
 };
 
-}  // namespace flotilla::compute::cpu
+}  // namespace flotilla::compute

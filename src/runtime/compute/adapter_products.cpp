@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flotilla::compute::cpu {
+namespace flotilla::compute {
 
 using model::AdapterPiece;
 using model::AdapterShape;
@@ -63,4 +63,4 @@ std::vector<ProductSpec> adapter_products(Precision p, std::int64_t n, const Ada
   return all;
 }
 
-}  // namespace flotilla::compute::cpu
+}  // namespace flotilla::compute

@@ -1,10 +1,10 @@
 #pragma once
 #include "flotilla/model/adapters.hpp"
-#include "products.hpp"
+#include "product_spec.hpp"
 
 /// The matrix products of an adapter, for n rows. A part's columns of `low` (n, width) begin at part * rank; a piece's columns of y and
 /// rows of B at piece.first. Gradients of x and A are those of a linear layer of `width` outputs.
-namespace flotilla::compute::cpu {
+namespace flotilla::compute {
 
 /// low = scale x A^T
 ProductSpec adapter_low(Precision, std::int64_t n, const model::AdapterShape&, float scale);
@@ -20,4 +20,4 @@ ProductSpec adapter_b_gradient(Precision, std::int64_t n, const model::AdapterSh
 /// All of them, each shape once: what a scratchpad must serve.
 std::vector<ProductSpec> adapter_products(Precision, std::int64_t n, const model::AdapterShape&, std::int64_t pitch, float scale);
 
-}  // namespace flotilla::compute::cpu
+}  // namespace flotilla::compute

@@ -5,7 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
 
-namespace flotilla::compute::cpu {
+namespace flotilla::compute {
 namespace {
 
 /// How the names end, by Parameter.
@@ -63,4 +63,4 @@ const program::Part::Slot& ParameterIndex::slot(const program::Part& part, int l
                    text("part '", part.name, "' has no ", endings[static_cast<std::size_t>(kind)], " of layer ", layer));
 }
 
-}  // namespace flotilla::compute::cpu
+}  // namespace flotilla::compute
