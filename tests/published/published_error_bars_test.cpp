@@ -150,8 +150,8 @@ TEST(ErrorBars, OfForecastsAreMadeOfTheirShares) {
 
 constexpr double most_covered = 0.95;
 
-/// Missed by small models with experts, whose times do not repeat.
-double least_covered(const std::string& source) { return source == "megatron_core_golden_moe" ? 0.77 : 0.85; }
+/// Less by a run where small models with experts are concerned, whose times do not repeat.
+double least_covered(const std::string& source) { return source == "megatron_core_golden_moe" ? 0.84 : 0.85; }
 
 TEST(ErrorBars, OfThePublishedRunsAreThoseInUse) {
   FLOTILLA_SKIP_WITHOUT_DATA("published");

@@ -315,6 +315,20 @@ TEST_F(PublishedRuns, GroupExpertsAsTheirTestCasesDo) {
   EXPECT_TRUE(groups("a_case", 2));
 }
 
+/// The names of Megatron-Core's cases say what shards weights, too, and which optimizer is not Adam.
+TEST_F(PublishedRuns, NameTheirShardingAndOptimizer) {
+  const auto case_of = [&](const std::string& file) {
+    std::string text = whole_run;
+    const std::string member = "\"id\": \"one\"";
+    text.replace(text.find(member), member.size(), member + ", \"file\": \"" + file + "\"");
+    return read(text, "megatron_core_golden_moe").at(0);
+  };
+  EXPECT_EQ(case_of("a_case").parallel.sharding, published::Sharding::optimizer);
+  EXPECT_EQ(case_of("a_case_tp2_zp_z3_resume").parallel.sharding, published::Sharding::parameters);
+  EXPECT_EQ(reason(case_of("a_case")), "");
+  EXPECT_EQ(reason(case_of("a_case_dist_muon")), "optimizer Muon");
+}
+
 TEST_F(PublishedRuns, StateVirtualStagesByTheirLayersToo) {
   const auto run = changed("\"zero\": 1", "\"zero\": 1, \"layers_per_virtual_stage\": 3");
   EXPECT_EQ(run.parallel.chunks, 4) << "24 blocks on 2 devices";

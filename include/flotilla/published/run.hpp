@@ -64,6 +64,7 @@ struct Measured {
 struct Run {
   std::string id, source;  ///< source: the file's stem
   std::string runtime, task, precision;
+  std::string optimizer;  ///< that is not Adam; empty: Adam
   Hardware hardware;
   Transformer model;
   Parallel parallel;

@@ -54,6 +54,7 @@ std::string obstacle(const Run& run) {
   if (!run.complete) return "incomplete: something had to be guessed";
   if (!run.issue.empty()) return "its source contradicts itself";
   if (!run.task.empty() && run.task.find("LoRA") != std::string::npos) return "adapters";
+  if (!run.optimizer.empty()) return "optimizer " + run.optimizer;
   if (run.model.blocks <= 0 || run.model.hidden <= 0 || run.model.heads <= 0) return "no model shape";
   if (!precision_of(run)) return "precision " + run.precision;
   if (runtime_of(run) == nullptr) return "runtime " + run.runtime;

@@ -203,7 +203,8 @@ void read_configuration(Run& run) {
 /// What a source says in words beside its rows: a test case's name has its options, and BLOOM's page has that large models hung on 20 nodes
 /// and more until CUDA_LAUNCH_BLOCKING=1 was set, which stayed. Jean Zay's page has tables of Megatron with ZeRO's stage 3, with and
 /// without offload; these and AMP's runs are of Megatron-LM 1.1.5, whose scripts do not ask for fused kernels. Megatron-Core's cases with two
-/// experts a token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below.
+/// experts a token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below; "zp_z3" is
+/// --data-parallel-sharding-strategy optim_grads_params, "muon" --optimizer muon.
 void read_words(const std::string& file, const std::string& section, Run& run) {
   const bool stage_3 = section.find("ffload") != std::string::npos;
   if (stage_3) run.parallel.sharding = published::Sharding::parameters;
@@ -213,6 +214,8 @@ void read_words(const std::string& file, const std::string& section, Run& run) {
   run.deferred_head = names("defer_embedding_wgrad_compute");
   run.groups_experts = !run.source.starts_with("megatron_core_golden") || run.model.experts_per_token > 1 || names("groupedGEMM") ||
                        names("ddp_average_in_collective");
+  if (names("_zp_z3_")) run.parallel.sharding = published::Sharding::parameters;
+  if (names("_muon")) run.optimizer = "Muon";
   if (names("multi_dist_optimizer_instances")) run.parallel.shard_group = run.parallel.data / 2;
   run.gradients_stay = run.source == "jeanzay_v100" && run.runtime == "megatron-lm";
   run.waits_for_kernels = run.source == "bloom_a100";
