@@ -17,9 +17,10 @@ const std::string whole_run = R"({"id": "one", "hardware": {"device_type": "H100
 
 class Mechanisms : public testing::Test {
  protected:
-  published::Run changed(const std::string& from, const std::string& to) {
+  published::Run changed(const std::string& from, const std::string& to) { return changed({{from, to}}); }
+  published::Run changed(const std::vector<std::pair<std::string, std::string>>& words) {
     std::string run = whole_run;
-    run.replace(run.find(from), from.size(), to);
+    for (const auto& [from, to] : words) run.replace(run.find(from), from.size(), to);
     const auto file = folder_.path() / "made_up.json";
     std::ofstream{file} << R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" << run << "]}";
     return files::read_published_runs(file).at(0);
@@ -29,6 +30,14 @@ class Mechanisms : public testing::Test {
     const auto comparison = published::compare(run, catalogue_);
     EXPECT_TRUE(comparison.is_forecast()) << comparison.reason;
     return comparison.forecast.value;
+  }
+  /// Of tensors, at the peak of the fullest device.
+  double gigabytes(published::Run run) {
+    run.measured.memory = Bytes{1};
+    run.measured.measure = published::MemoryMeasure::allocated;
+    const auto comparison = published::compare(run, catalogue_);
+    EXPECT_TRUE(comparison.memory) << comparison.reason;
+    return comparison.memory ? static_cast<double>(comparison.memory->count) / 1e9 : 0;
   }
   program::LayerKernels kernels(const published::Run& run) { return published::express(run, catalogue_).run->runtime.layers->kernels_half; }
 
@@ -132,6 +141,63 @@ TEST_F(Mechanisms, TablesOfOffloadAreOfStage3) {
   EXPECT_EQ(run.parallel.sharding, published::Sharding::parameters);
   EXPECT_TRUE(run.unfused);
   EXPECT_FALSE(run.parallel.offload);
+}
+
+/// A parameter's gradient takes two bytes less where NVIDIA's recipes sum gradients in half precision.
+TEST_F(Mechanisms, RecipesSumGradientsInHalf) {
+  const auto of = [&](const std::string& runtime) {
+    return *published::express(changed("torchtitan", runtime), catalogue_).run->runtime.layers;
+  };
+  const auto plain = of("megatron-core"), recipe = of("megatron-core (Megatron-Bridge)");
+  EXPECT_EQ(plain.in_bf16.gradients - recipe.in_bf16.gradients, Bytes{2});
+  EXPECT_EQ(recipe.gradient_half, Bytes{2});
+  EXPECT_EQ(recipe.in_fp16, plain.in_fp16);
+}
+
+/// Transformer Engine keeps the inputs of FP8's products as converted: of 34 bytes of a GPT's token and column 5 less, and attention's
+/// output once more. Torchao keeps them as they came.
+TEST_F(Mechanisms, ConvertedInputsOfProductsTakeLess) {
+  const auto gigabytes_in = [&](const std::string& runtime, const std::string& precision) {
+    published::Run run = changed("torchtitan", runtime);
+    run.precision = precision;
+    return gigabytes(run);
+  };
+  const double half = gigabytes_in("megatron-core", "bf16"), narrow = gigabytes_in("megatron-core", "FP8-CS");
+  const double tokens_by_columns = 2.0 * 2048 * 4096 * 24 / 1e9;
+  EXPECT_NEAR(half - narrow, 5 * tokens_by_columns, 0.2 * tokens_by_columns);
+  EXPECT_DOUBLE_EQ(gigabytes_in("torchtitan", "float8 tensorwise"), gigabytes_in("torchtitan", "bf16"));
+}
+
+/// Activations that wait in the host's memory come back for their own block's backward pass.
+TEST_F(Mechanisms, ActivationsInTheHostsMemoryTakeNone) {
+  published::Run run = plain();
+  const double none = gigabytes(run);
+  run.parallel.blocks_in_host = 8;
+  const double some = gigabytes(run);
+  run.parallel.blocks_in_host = 16;
+  EXPECT_LT(some, 0.9 * none);
+  EXPECT_NEAR(some - gigabytes(run), none - some, 0.2 * (none - some));
+}
+
+TEST_F(Mechanisms, PresetsAndScriptsSayWhoseActivationsWaitInTheHost) {
+  const auto bridge = [&](const std::string& device, const std::string& precision) {
+    return changed({{"H100-SXM5-80", device},
+                    {"bf16", precision},
+                    {"torchtitan", "megatron-core (Megatron-Bridge)"},
+                    {"\"layers\": 24", "\"layers\": 80"}})
+        .parallel.blocks_in_host;
+  };
+  EXPECT_EQ(bridge("GB200", "FP8-CS"), 40);
+  EXPECT_EQ(bridge("GB300", "bf16"), 30);
+  EXPECT_EQ(bridge("H100-SXM5-80", "bf16"), 0);
+  EXPECT_EQ(
+      changed("\"runtime\": \"torchtitan\"", R"("section": "**With Offload off**", "runtime": "megatron-lm")").parallel.blocks_in_host, 24);
+}
+
+/// A table of Jean Zay's page on the bucket of ZeRO's sums names the stage in its heading alone.
+TEST_F(Mechanisms, TablesOfBucketsAreOfStage1) {
+  const auto run = changed("\"zero\": 3}", R"("reduce_bucket": "5e8"}, "section": "**zero_stage:1 + reduce_bucket_size** / 3D")");
+  EXPECT_EQ(run.parallel.sharding, published::Sharding::optimizer);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct NarrowProducts {
   double speed = 1;       ///< of such products on the device, over those in half precision
   double cast_bytes = 0;  ///< moved to convert one element of a product's input or output gradient
   int cast_kernels = 0;   ///< that convert one tensor
+  double kept_bytes = 2;  ///< of an element of a product's input, from forward to backward pass: as converted, or as it came
   bool operator==(const NarrowProducts&) const = default;
 };
 
@@ -56,6 +57,7 @@ struct LayerRuntime {
   double logits_alive = 0;           ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
   Bytes logit_gradient;              ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
   bool defers_head = false;          ///< weights of the head get their gradients after the passes: until then, those of the logits stay
+  int blocks_in_host = 0;            ///< of a model's first, whose activations wait in the host's memory for the backward pass
   Bytes workspaces;                  ///< of matrix libraries, taken from the tensors' allocator
   std::int64_t summed_together = 0;  ///< gradients in fp32 that are copied together for their sum, in bf16
   double reserved_half = 0;          ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision

@@ -49,6 +49,7 @@ struct Parallel {
   std::string attention;        ///< "flash", "unfused"; empty: not stated
   bool compiled = false;
   bool offload = false;                          ///< the optimizer's state is in the host's memory
+  int blocks_in_host = 0;                        ///< of the first, whose activations wait there for the backward pass
   bool embeddings_count_as_blocks = false;       ///< layers are dealt to stages as if embedding and head were blocks
   std::vector<std::vector<int>> block_ranges{};  ///< by stage, half-open; empty: even
 };

@@ -153,7 +153,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   set_kernels(layers.kernels_half, run, known.ours == "jax", device);
   if (run.precision.find("fp32 all-reduce") != std::string::npos) layers.gradient_half = {4};
   layers.waits_for_kernels = run.waits_for_kernels;
-  set_memory(layers, run, device);
+  set_memory(layers, run, known.recipes, device);
   divide_into_boards(layers, run.hardware, device);
   if (run.hardware.devices <= run.hardware.per_node) layers.reduction_host = {};  // was measured between nodes
   layers.narrow = narrow_products_of(run, device);

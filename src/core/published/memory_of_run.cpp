@@ -32,9 +32,18 @@ constexpr program::LayerRuntime::PerParameter gradients_in_fp16{{2}, {4}, {16}, 
 /// PyTorch's FSDP gives InternEvo's optimizer gradients in one piece, so it needs no copy of them in half precision.
 constexpr Bytes flattened{2};
 
+/// NVIDIA's recipes sum gradients in half precision (NeMo's and Megatron-Bridge's grad_reduce_in_fp32 = False, NeMo 1's grad_sync_dtype:
+/// bf16). The step copies those of the parameters that it updates to fp32.
+void sum_in_half(program::LayerRuntime& layers) {
+  layers.in_bf16.gradients = layers.gradient_half = {2};
+  layers.update_temporaries_half = {4};
+}
+
 }  // namespace
 
-void set_memory(program::LayerRuntime& layers, const Run& run, const cluster::CatalogueEntry& device) {
+void set_memory(program::LayerRuntime& layers, const Run& run, bool recipes, const cluster::CatalogueEntry& device) {
+  if (recipes) sum_in_half(layers);
+  layers.blocks_in_host = run.parallel.blocks_in_host;
   if (run.fused_loss) layers.logit_gradient = fused_loss_logit;
   layers.defers_head = run.deferred_head;
   if (layers.workspaces.count > 0) layers.workspaces += more_workspaces(run, device);

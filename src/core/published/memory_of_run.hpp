@@ -5,7 +5,7 @@
 
 namespace flotilla::published {
 
-/// What the run's options and its device's libraries keep in memory beside what its runtime does in any case.
-void set_memory(program::LayerRuntime&, const Run&, const cluster::CatalogueEntry&);
+/// What the run's options and its device's libraries keep in memory beside what its runtime does in any case. `recipes`: NVIDIA's.
+void set_memory(program::LayerRuntime&, const Run&, bool recipes, const cluster::CatalogueEntry&);
 
 }  // namespace flotilla::published

@@ -58,6 +58,9 @@ double share_of(Scaling scaling) {
   }
 }
 
+/// Transformer Engine's linear layers keep their input as converted; those of torchao, which torchtitan uses, as it came.
+bool keeps_converted(const Run& run) { return !run.runtime.starts_with("torchtitan"); }
+
 bool is_narrow(const std::string& precision) {
   const std::string said = lower_case(precision);
   return says(said, "fp8") || says(said, "float8") || is_fp4(said);
@@ -83,9 +86,10 @@ std::optional<program::NarrowProducts> narrow_products_of(const Run& run, const 
     return f.peak.value * (f.matrix.known() ? f.matrix.value : device.bf16.matrix.value);
   };
   const Scaling scaling = scaling_of(run);
+  const double narrowed = fp4 ? 0.5 : 1;
   const int passes = scaling == Scaling::current || scaling == Scaling::rows ? 2 : 1;
   const double speed = share_of(scaling) * sustained(narrow) / sustained(device.bf16);
-  return program::NarrowProducts{speed, passes * half_bytes + copies * (fp4 ? 0.5 : 1), passes};
+  return program::NarrowProducts{speed, passes * half_bytes + copies * narrowed, passes, keeps_converted(run) ? narrowed : half_bytes};
 }
 
 }  // namespace flotilla::published

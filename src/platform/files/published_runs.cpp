@@ -200,14 +200,36 @@ void read_configuration(Run& run) {
   run.parallel.attention = run.runtime.find("Transformer Engine") != std::string::npos ? "unfused" : "compiled";
 }
 
+/// Blocks whose activations NVIDIA's presets for Megatron-Bridge keep in the host's memory, where FSDP shards large models on Blackwell
+/// (cpu_offloading_num_layers in scripts/performance, November 2025). The tables of its releases leave them out.
+int blocks_in_host_of(const Run& run) {
+  struct Preset {
+    std::string_view device_type;
+    int blocks;
+    bool narrow;
+    int in_host;
+  };
+  static constexpr Preset presets[] = {{"GB300", 80, false, 30}, {"GB300", 80, true, 20}, {"GB200", 80, false, 20},
+                                       {"GB200", 80, true, 40},  {"B200", 80, true, 5},   {"GB300", 126, false, 40},
+                                       {"GB300", 126, true, 10}, {"GB200", 126, true, 95}};
+  if (run.runtime.find("Megatron-Bridge") == std::string::npos || run.parallel.sharding != published::Sharding::parameters) return 0;
+  const bool narrow = run.precision.find("FP8") != std::string::npos;
+  for (const Preset& p : presets)
+    if (run.hardware.device_type == p.device_type && run.model.blocks == p.blocks && narrow == p.narrow) return p.in_host;
+  return 0;
+}
+
 /// What a source says in words beside its rows: a test case's name has its options, and BLOOM's page has that large models hung on 20 nodes
 /// and more until CUDA_LAUNCH_BLOCKING=1 was set, which stayed. Jean Zay's page has tables of Megatron with ZeRO's stage 3, with and
-/// without offload; these and AMP's runs are of Megatron-LM 1.1.5, whose scripts do not ask for fused kernels. Megatron-Core's cases with two
-/// experts a token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below; "zp_z3" is
+/// without offload, whose scripts keep the inputs of recomputed blocks in the host's memory (--checkpoint-in-cpu), and with stage 1; the
+/// former and AMP's runs are of Megatron-LM 1.1.5, whose scripts do not ask for fused kernels. Megatron-Core's cases with two experts a
+/// token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below; "zp_z3" is
 /// --data-parallel-sharding-strategy optim_grads_params, "muon" --optimizer muon.
 void read_words(const std::string& file, const std::string& section, Run& run) {
   const bool stage_3 = section.find("ffload") != std::string::npos;
   if (stage_3) run.parallel.sharding = published::Sharding::parameters;
+  if (section.find("zero_stage:1") != std::string::npos) run.parallel.sharding = published::Sharding::optimizer;
+  run.parallel.blocks_in_host = stage_3 && run.runtime == "megatron-lm" ? run.model.blocks : blocks_in_host_of(run);
   run.unfused = stage_3 || (run.runtime + section).find("v1.1.5") != std::string::npos;
   const auto names = [&](std::string_view part) { return file.find(part) != std::string::npos; };
   run.fused_loss = names("cross_entropy_loss_fusion");

@@ -80,7 +80,21 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
   const std::int64_t by_heads = shape.tokens() * (model::qkv_width(model, shape) + heads) * element;
   const std::int64_t columns = model::columns_through(model, shape, model.has_experts(layer));
   const std::int64_t by_columns = shape.tokens() * columns * (model.gated() ? 3 : 2) * element;
-  return Bytes{whole + by_heads + by_columns + dispatched(layer, shape)} + (stores_scores() ? scores(shape, 2, true) : Bytes{});
+  return Bytes{whole + by_heads + by_columns + dispatched(layer, shape)} - converted(layer, shape) +
+         (stores_scores() ? scores(shape, 2, true) : Bytes{});
+}
+
+/// What the inputs of a block's linear products take less as narrower operands. Attention's output is kept twice, for its own backward pass
+/// as it came.
+Bytes LayerSizes::converted(int layer, const model::LayerShape& shape) const {
+  if (!runtime_.layers->narrow) return {};
+  const auto& model = plan_.model;
+  const double element = static_cast<double>(element_size(shape.precision).count), kept = runtime_.layers->narrow->kept_bytes;
+  if (kept >= element) return {};
+  const double norms = 2.0 * model.hidden / (plan_.sequence_parallel ? shape.tensor_parallel : 1);
+  const double heads = static_cast<double>(model::local_heads(model, shape)) * model.head_size();
+  const auto columns = static_cast<double>(model::columns_through(model, shape, model.has_experts(layer)));
+  return rounded(static_cast<double>(shape.tokens()) * ((norms + columns) * (element - kept) - heads * kept));
 }
 
 /// Tokens as they lie before the experts and behind them, a copy for each expert that a token goes through.
@@ -93,6 +107,7 @@ bool LayerSizes::stores_scores() const { return runtime_.layers->kernels(plan_.p
 
 Bytes LayerSizes::saved(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
   const Bytes all = without_recompute(layer, shape);
+  if (plan_.model.is_block(layer) && layer <= runtime_.layers->blocks_in_host) return {};
   if (!plan_.model.is_block(layer) || recompute == plan::Recompute::none) return all;
   const Bytes input{boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
   if (recompute == plan::Recompute::full) return std::min(all, input);

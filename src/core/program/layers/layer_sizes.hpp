@@ -33,6 +33,7 @@ class LayerSizes {
   const cluster::LayerSize* measured(int layer, int tensor_parallel) const;
   bool stores_scores() const;
   std::int64_t dispatched(int layer, const model::LayerShape&) const;
+  Bytes converted(int layer, const model::LayerShape&) const;
   Bytes without_recompute(int layer, const model::LayerShape&) const;
   /// fp32 logits of the whole vocabulary; what the head puts out where that was measured.
   Bytes logits(int layer, const model::LayerShape&) const;
