@@ -63,8 +63,7 @@ Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile
   on_spot_.resize(spots.size());
 }
 
-std::size_t Paths::position(Rank rank) const {
-  if (rank.valid() && rank.index() < places_.size() && places_[rank.index()].rank == rank) return rank.index();
+std::size_t Paths::position_of_other(Rank rank) const {
   const auto found = index_.find(rank.value);
   FLOTILLA_REQUIRE(found != index_.end(), ErrorKind::bad_input, "the plan uses rank ", rank, ", but the cluster profile lists ",
                    profile_.devices.size(), " devices and none for it; measure again with 'flotilla probe' or plan for these devices");

@@ -80,7 +80,11 @@ class Paths {
   std::vector<GroupTopology::Behind> behind_uplinks(const std::vector<Rank>& members) const;
   void visit(Rank, std::set<int>& paths);
   void join(const PathVisit& instruction, const PathVisit& other, std::set<int>& paths);
-  std::size_t position(Rank) const;
+  std::size_t position(Rank rank) const {
+    const bool as_numbered = rank.valid() && rank.index() < places_.size() && places_[rank.index()].rank == rank;
+    return as_numbered ? rank.index() : position_of_other(rank);
+  }
+  std::size_t position_of_other(Rank) const;
   const PathPlace& place(Rank rank) const { return places_[position(rank)]; }
   int number_of(Route);
   Route route_between(Rank from, Rank to) const;
