@@ -28,7 +28,7 @@ kept=$source_dir/tests/docs/newcomer.txt
 shape() { # TRANSCRIPT
   awk '
     /^\$ / {print; delete seen; next}
-    /^flotilla: (warning:|started |after step [0-9]+: )/ || /^plan changed / || /^  (profile|forecast)  / {next}
+    /^flotilla: (warning:|started |after step [0-9]+: |step [0-9]+: )/ || /^plan changed / || /^  (profile|forecast)  / {next}
     /^step +[0-9]+\/[0-9]+  / {kind = /  (evaluation|checkpoint) / ? "step, saved or evaluated" : "step"}
     /^flotilla: / {kind = $0; gsub(/[0-9]+/, "N", kind)}
     kind == "" && match($0, /^ ? ?[a-z][a-z,]*( [a-z][a-z,]*)*  /) {kind = substr($0, 1, RLENGTH)}
