@@ -289,7 +289,7 @@ void products(Report& report) {
     const std::int64_t n = s.rows();
     Arrays a;
     auto *x = a.halves(n * p.in), *w = a.halves(p.out * p.in), *y = a.raw<Half>(n * p.out);
-    const ProductSpec spec{.m = n,
+    const compute::ProductSpec spec{.m = n,
                            .n = p.out,
                            .k = p.in,
                            .a_row = p.in,
