@@ -41,6 +41,7 @@ until_true eval "! ls '$spool' | grep -q 'pmix\.77\.'"
 [ "$(ls "$spool" | grep -c "pmix\.$other\.")" = 2 ] || fail "epilog.sh has removed what a running job needs"
 head scancel "$other"
 until_true eval "! ls '$spool' | grep -q 'pmix\.$other\.'"
+until_true eval '[ -z "$(head squeue -h -w n5)" ]' # its epilog.sh is at an end, and so removes nothing of what follows
 
 # Where squeue gives no answer, epilog.sh does not know what runs here, and removes nothing.
 mkdir "$work/failing"
