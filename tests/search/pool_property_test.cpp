@@ -50,12 +50,19 @@ TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates(pools(1000, 100
 TEST(PoolProperties, IsDeterministic) { expect_deterministic(pools(1000, 30), {}); }
 TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration(pools(1050, 150), few_devices(), 0.03, 0.95); }
 TEST(PoolProperties, TheFloorIsMonotone) { expect_monotone_floor(pools(4000, 120), a_few_dozen()); }
+Range few_devices_of_our_runtime() {
+  Range range = few_devices();
+  range.described_runtimes = false, range.limits = false;
+  return range;
+}
+/// What restrictions forbid took the place of what they allow: these lost their plan with more devices or with another type.
+TEST(PoolProperties, ALargerPoolKeepsAPlanUnderRestrictions) {
+  for (const int seed : {12'496, 13'189, 13'669}) expect_bound_keeps_smaller_pools({seed, seed + 1}, few_devices_of_our_runtime());
+}
 /// FLOTILLA_MONOTONY_PAIRS=14000 makes some 11,000 pairs, in about ten minutes of CPU time.
 TEST(PoolProperties, NoLargerPoolIsWorseBeyondItsGap) {
   const char* pairs = std::getenv("FLOTILLA_MONOTONY_PAIRS");
-  Range range = few_devices();
-  range.described_runtimes = false, range.limits = false;
-  expect_bound_keeps_smaller_pools({10'000, 10'000 + (pairs ? std::atoi(pairs) : 120)}, range);
+  expect_bound_keeps_smaller_pools({10'000, 10'000 + (pairs ? std::atoi(pairs) : 120)}, few_devices_of_our_runtime());
 }
 /// The aim is that none is. Measured: docs/measurements/planner-quality.md.
 TEST(PoolProperties, AFixedOptionIsHardlyEverBetter) { expect_no_fixed_option_better(pools(1000, 40), a_few_dozen(), 0.005, 0.95); }

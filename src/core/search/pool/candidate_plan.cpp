@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../obedience.hpp"
 #include "flotilla/search/constraints.hpp"
 
 namespace flotilla::search::pool {
@@ -102,6 +103,13 @@ plan::Plan plan_of(const CandidatePlan& candidate, const DevicePool& device_pool
     plan.stages.push_back(std::move(stage));
   }
   return constrained(std::move(plan), constraints_of(candidate, request.constraints));
+}
+
+bool is_as_asked(const CandidatePlan& candidate, const DevicePool& device_pool) {
+  const PlanRequest& request = device_pool.request;
+  if (request.restrictions == Restrictions{} && request.constraints == Constraints{}) return true;
+  const plan::Plan plan = plan_of(candidate, device_pool);
+  return keeps_restrictions(plan, request.restrictions) && keeps(plan, request.constraints);
 }
 
 }  // namespace flotilla::search::pool

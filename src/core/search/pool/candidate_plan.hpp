@@ -73,4 +73,7 @@ plan::Plan plan_without_stages(const PlanRequest&);
 /// Unbound. Columns of equal work stand next to each other, place by place. Has one chunk where a stage has too few layers for more.
 plan::Plan plan_of(const CandidatePlan&, const DevicePool&);
 
+/// Whether its plan is as the request's restrictions and constraints ask for; of a candidate whose batch is dealt.
+bool is_as_asked(const CandidatePlan&, const DevicePool&);
+
 }  // namespace flotilla::search::pool

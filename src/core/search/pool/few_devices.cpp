@@ -111,6 +111,8 @@ bool CandidateGenerator::next_degrees(std::vector<int>& degrees) const {
 
 /// Columns of these degrees, each kind of them anywhere in the pool.
 void CandidateGenerator::few_devices(const std::vector<int>& degrees, const std::vector<std::vector<int>>& cuts) {
+  const bool uniform = std::ranges::adjacent_find(degrees, std::not_equal_to{}) == degrees.end();
+  if (device_pool_.request.restrictions.uniform_degrees && !uniform) return;
   if (std::accumulate(degrees.begin(), degrees.end(), 0) > std::accumulate(small_sub_pool_.begin(), small_sub_pool_.end(), 0)) return;
   std::vector<PipelineReplica> kinds{{}};
   for (const int degree : degrees) {

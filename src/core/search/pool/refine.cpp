@@ -59,6 +59,7 @@ void Refine::descend(RankedCandidate here, Shortlist& list) {
       if (stop()) return true;
       const Estimate estimate = estimate_(other, here.estimate.value);
       if (!estimate.fits || other.pipelines.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
+      if (!is_as_asked(other, device_pool_)) return false;
       list.offer(other, estimate);
       here = {std::move(other), estimate};
       return true;

@@ -60,10 +60,14 @@ double Shortlist::over_limits(const CandidatePlan& candidate, const Estimate& es
   return most;
 }
 
+bool Shortlist::may_be(const CandidatePlan& candidate) const {
+  return device_pool_.holds(candidate) && is_as_asked(candidate, device_pool_);
+}
+
 void Shortlist::doubt(const CandidatePlan& candidate, const Estimate& estimate, double excess) {
   const auto place = std::upper_bound(excesses_.begin(), excesses_.end(), excess);
   const auto index = place - excesses_.begin();
-  if (static_cast<std::size_t>(index) >= tuning::most_doubtful || !device_pool_.holds(candidate)) return;
+  if (static_cast<std::size_t>(index) >= tuning::most_doubtful || !may_be(candidate)) return;
   excesses_.insert(place, excess);
   doubtful_.insert(doubtful_.begin() + index, {candidate, estimate});
   if (doubtful_.size() > tuning::most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
@@ -73,7 +77,7 @@ void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estim
   if (estimate.full > tuning::nearly_full || estimate.value >= threshold() || over_limits(candidate, estimate) > 1) return;
   const auto better = [](double value, const RankedCandidate& c) { return value < c.estimate.value; };
   const auto place = std::upper_bound(tight_.begin(), tight_.end(), estimate.value, better);
-  if ((place == tight_.end() && tight_.size() >= tuning::most_tight) || !device_pool_.holds(candidate)) return;
+  if ((place == tight_.end() && tight_.size() >= tuning::most_tight) || !may_be(candidate)) return;
   if (std::ranges::find(tight_, candidate, &RankedCandidate::candidate) != tight_.end()) return;
   tight_.insert(place, {candidate, estimate});
   drop_worst_twin(candidate);
@@ -92,7 +96,7 @@ void Shortlist::keep_best_of_traits(const CandidatePlan& candidate, const Estima
   for (const int trait : traits_of(candidate, device_pool_)) {
     const auto known = by_trait_.find(trait);
     if (known != by_trait_.end() && known->second.estimate.value <= estimate.value) continue;
-    if (!held && !device_pool_.holds(candidate)) return;
+    if (!held && !may_be(candidate)) return;
     held = true;
     by_trait_.insert_or_assign(trait, RankedCandidate{candidate, estimate});
   }
@@ -121,12 +125,12 @@ void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) 
   if (candidate.pipelines.empty() || estimate.seconds <= 0) return;
   if (!estimate.fits) {
     const bool nearest = !nearest_ || estimate.excess < nearest_->estimate.excess;
-    if (nearest && device_pool_.holds(candidate)) nearest_ = RankedCandidate{candidate, estimate};
+    if (nearest && may_be(candidate)) nearest_ = RankedCandidate{candidate, estimate};
     return keep_tight(candidate, estimate);
   }
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);
   keep_best_of_traits(candidate, estimate);
-  if (estimate.value >= threshold() || !device_pool_.holds(candidate)) return;
+  if (estimate.value >= threshold() || !may_be(candidate)) return;
   std::size_t alike = 0, worst = 0, twins = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < ranked_candidates_.size(); ++i) {
     if (!same_shape(ranked_candidates_[i].candidate, candidate, device_pool_)) continue;

@@ -34,6 +34,8 @@ class Shortlist {
   const std::optional<RankedCandidate>& nearest_miss() const { return nearest_; }
 
  private:
+  /// Whether the pool's nodes hold it, and the request allows it: what it forbids would take the place of what it allows.
+  bool may_be(const CandidatePlan&) const;
   void doubt(const CandidatePlan&, const Estimate&, double excess);
   void keep_best_of_traits(const CandidatePlan&, const Estimate&);
   void keep_tight(const CandidatePlan&, const Estimate&);
