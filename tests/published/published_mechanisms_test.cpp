@@ -179,6 +179,54 @@ TEST_F(Mechanisms, ActivationsInTheHostsMemoryTakeNone) {
   EXPECT_NEAR(some - gigabytes(run), none - some, 0.2 * (none - some));
 }
 
+/// A block's copy runs beside the passes up to the next such block's, on a stream of its own. DeepSpeed's passes wait for it.
+TEST_F(Mechanisms, CopiesToTheHostShowWherePassesAreShorter) {
+  published::Run run = plain();
+  const double none = seconds(run);
+  const auto with = [&](int blocks) {
+    run.parallel.blocks_in_host = blocks;
+    return seconds(run);
+  };
+  EXPECT_DOUBLE_EQ(with(2), none) << "12 passes hide a copy";
+  EXPECT_GT(with(24), 1.2 * none) << "PCIe 5.0 takes longer than a pass";
+  run.parallel.blocking_copies = true;
+  const double some = with(2) - none, bytes = 2 * 2 * 2048 * 34.0 * 4096, rate = 0.84 * 6.3e10;
+  EXPECT_NEAR(some, 2 * bytes / rate, 0.2 * some) << "there and back";
+  EXPECT_NEAR(with(4) - none, 2 * some, 1e-6);
+}
+
+/// A member of a tensor-parallel group copies its part of an input that all members hold.
+TEST_F(Mechanisms, MembersCopyPartsOfCheckpoints) {
+  const auto copied = [&](int tensor) {
+    published::Run run = changed("\"tensor\": 1, \"data\": 8", tensor == 1 ? "\"tensor\": 1, \"data\": 8" : "\"tensor\": 4, \"data\": 2");
+    run.parallel.recompute = "full";
+    const double none = seconds(run);
+    run.parallel.blocks_in_host = 24;
+    run.parallel.blocking_copies = true;
+    return (seconds(run) - none) / (run.global_batch / run.parallel.data);
+  };
+  EXPECT_NEAR(copied(1), 4 * copied(4), 0.01 * copied(1));
+}
+
+TEST_F(Mechanisms, ADeviceWithoutAKnownLinkToItsHostIsNotForecast) {
+  published::Run run = changed("H100-SXM5-80", "MI300X");
+  ASSERT_TRUE(published::express(run, catalogue_).run);
+  run.parallel.blocks_in_host = 1;
+  EXPECT_NE(published::express(run, catalogue_).reason.find("its host"), std::string::npos);
+}
+
+/// One communicator of NCCL uses one or two of a node's Omni-Path cards.
+TEST_F(Mechanisms, CommunicatorsReachLessOverOmniPath) {
+  const auto rate = [&](const std::string& device, const std::string& network) {
+    const auto run = changed({{"H100-SXM5-80", device},
+                              {"\"devices_per_node\": 8", "\"devices_per_node\": 4, \"interconnect\": \"" + network + "\""}});
+    return published::express(run, catalogue_).run->runtime.layers->reduction_rate.value;
+  };
+  EXPECT_DOUBLE_EQ(rate("V100-SXM2-32", "4 x Omni-Path 100 Gbit/s"), 54.2e9 / 8);
+  EXPECT_DOUBLE_EQ(rate("A100-SXM4-80", "4 x Omni-Path 100 Gbit/s"), 40.5e9 / 8);
+  EXPECT_DOUBLE_EQ(rate("V100-SXM2-32", "4 x InfiniBand 100 Gbit/s"), 0);
+}
+
 TEST_F(Mechanisms, PresetsAndScriptsSayWhoseActivationsWaitInTheHost) {
   const auto bridge = [&](const std::string& device, const std::string& precision) {
     return changed({{"H100-SXM5-80", device},

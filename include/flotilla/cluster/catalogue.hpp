@@ -53,6 +53,8 @@ struct CatalogueEntry {
   Figure node_share;         ///< of node_pair_rate that large messages reach
   Figure node_latency;       ///< seconds of a small message
   Figure switch_sums;        ///< DeviceType::switch_sums, of the usual node
+  Figure host_link_rate;     ///< bytes per second between one device and its host's memory, one way
+  Figure host_link_share;    ///< of it that copies from and to pinned memory reach
   Figure network_card_rate;  ///< bytes per second of one network card of the usual node, one way
   Figure network_cards;      ///< of the usual node
   Figure network_share;      ///< of network_card_rate that large messages reach

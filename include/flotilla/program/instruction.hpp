@@ -151,6 +151,8 @@ struct LayerPass {
   int layer = -1;
   bool recompute = false;  ///< and what its recomputation repeats
   Seconds host;            ///< that a profiler adds to a pass which waits for the host
+  Bytes copied;            ///< of a sequence, to the host's memory after a forward pass, or back from it for a backward pass
+  int beside = 0;          ///< passes of such layers that the copies run beside
   bool operator==(const LayerPass&) const = default;
 };
 /// The host holds the queue.

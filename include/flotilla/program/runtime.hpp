@@ -58,6 +58,9 @@ struct LayerRuntime {
   Bytes logit_gradient;              ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
   bool defers_head = false;          ///< weights of the head get their gradients after the passes: until then, those of the logits stay
   int blocks_in_host = 0;            ///< of a model's first, whose activations wait in the host's memory for the backward pass
+  BytesPerSecond host_copies;        ///< rate of copies between a device and its host's memory, one way; for such blocks
+  bool host_copies_block = false;    ///< a pass waits for its block's copy; else it runs beside the passes up to the next such block's
+  bool host_copies_parted = false;   ///< each member of a tensor-parallel group copies a part of what all of them hold
   Bytes workspaces;                  ///< of matrix libraries, taken from the tensors' allocator
   std::int64_t summed_together = 0;  ///< gradients in fp32 that are copied together for their sum, in bf16
   double reserved_half = 0;          ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision

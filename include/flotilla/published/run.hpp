@@ -50,6 +50,7 @@ struct Parallel {
   bool compiled = false;
   bool offload = false;                          ///< the optimizer's state is in the host's memory
   int blocks_in_host = 0;                        ///< of the first, whose activations wait there for the backward pass
+  bool blocking_copies = false;                  ///< passes wait for these activations' copies, of which tensor-parallel members make a part each
   bool embeddings_count_as_blocks = false;       ///< layers are dealt to stages as if embedding and head were blocks
   std::vector<std::vector<int>> block_ranges{};  ///< by stage, half-open; empty: even
 };

@@ -76,6 +76,7 @@ CatalogueEntry as_new(const CatalogueEntry& entry, const Catalogue& catalogue) {
   fresh.context = relative->context;
   fresh.node_share = relative->node_share;
   fresh.node_latency = relative->node_latency;
+  if (relative->host_link_share.known()) fresh.host_link_share = relative->host_link_share;
   fresh.network_share = relative->network_share;
   fresh.network_latency = relative->network_latency;
   return fresh;

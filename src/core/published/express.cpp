@@ -155,6 +155,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   layers.waits_for_kernels = run.waits_for_kernels;
   set_memory(layers, run, known.recipes, device);
   divide_into_boards(layers, run.hardware, device);
+  if (const auto rate = communicator_rate(run); rate.value > 0) layers.reduction_rate = rate;
   if (run.hardware.devices <= run.hardware.per_node) layers.reduction_host = {};  // was measured between nodes
   layers.narrow = narrow_products_of(run, device);
   layers.expert_parallel = p.experts;

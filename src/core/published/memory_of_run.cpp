@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
+
 namespace flotilla::published {
 namespace {
 
@@ -39,11 +42,21 @@ void sum_in_half(program::LayerRuntime& layers) {
   layers.update_temporaries_half = {4};
 }
 
+/// Activations that wait in the host's memory are copied there and back.
+void keep_in_host(program::LayerRuntime& layers, const Parallel& parallel, const cluster::CatalogueEntry& device) {
+  layers.blocks_in_host = parallel.blocks_in_host;
+  if (parallel.blocks_in_host == 0) return;
+  FLOTILLA_REQUIRE(device.host_link_rate.known() && device.host_link_share.known(), ErrorKind::unavailable, "copies between ",
+                   in_quotes(device.name), " and its host");
+  layers.host_copies = {device.host_link_rate.value * device.host_link_share.value};
+  layers.host_copies_block = layers.host_copies_parted = parallel.blocking_copies;
+}
+
 }  // namespace
 
 void set_memory(program::LayerRuntime& layers, const Run& run, bool recipes, const cluster::CatalogueEntry& device) {
   if (recipes) sum_in_half(layers);
-  layers.blocks_in_host = run.parallel.blocks_in_host;
+  keep_in_host(layers, run.parallel, device);
   if (run.fused_loss) layers.logit_gradient = fused_loss_logit;
   layers.defers_head = run.deferred_head;
   if (layers.workspaces.count > 0) layers.workspaces += more_workspaces(run, device);

@@ -18,7 +18,16 @@ void join_domain(cluster::CatalogueEntry& entry, const Hardware& stated) {
 /// reads the GPU's.
 constexpr double through_host = 0.5;
 
+/// Bus bandwidth of NCCL's all-reduce of 4 GB over Omni-Path on Jean Zay (BigScience's repository, experiments/bandwidth): all devices of
+/// 16 nodes with V100 (44 to 57 Gbit/s in longer tests), of 4 nodes with A100. One communicator uses one or two of a node's four cards.
+constexpr BytesPerSecond of_v100{54.2e9 / 8}, of_a100{40.5e9 / 8};
+
 }  // namespace
+
+BytesPerSecond communicator_rate(const Run& run) {
+  if (!run.hardware.omni_path) return {};
+  return run.hardware.device_type.starts_with("V100") ? of_v100 : of_a100;
+}
 
 std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::Catalogue& catalogue) {
   const auto* known = cluster::find(catalogue, without_remark(run.hardware.device_type));

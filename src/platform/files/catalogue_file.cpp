@@ -51,6 +51,8 @@ constexpr std::array figure_rows{
     Row{"node_share", [](CatalogueEntry& e) -> Figure& { return e.node_share; }, least_share, 1},
     Row{"switch_sums_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.switch_sums; }, least_rate, most_of_any},
     Row{"node_latency_s", [](CatalogueEntry& e) -> Figure& { return e.node_latency; }, 0, longest},
+    Row{"host_link_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.host_link_rate; }, least_rate, most_of_any},
+    Row{"host_link_share", [](CatalogueEntry& e) -> Figure& { return e.host_link_share; }, least_share, 1},
     Row{"network_card_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.network_card_rate; }, least_rate, most_of_any},
     Row{"network_cards_per_node", [](CatalogueEntry& e) -> Figure& { return e.network_cards; }, 1, most_in_node},
     Row{"network_share", [](CatalogueEntry& e) -> Figure& { return e.network_share; }, least_share, 1},

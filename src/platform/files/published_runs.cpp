@@ -221,7 +221,8 @@ int blocks_in_host_of(const Run& run) {
 
 /// What a source says in words beside its rows: a test case's name has its options, and BLOOM's page has that large models hung on 20 nodes
 /// and more until CUDA_LAUNCH_BLOCKING=1 was set, which stayed. Jean Zay's page has tables of Megatron with ZeRO's stage 3, with and
-/// without offload, whose scripts keep the inputs of recomputed blocks in the host's memory (--checkpoint-in-cpu), and with stage 1; the
+/// without offload, whose scripts keep the inputs of recomputed blocks in the host's memory (--checkpoint-in-cpu, --partition-activations:
+/// DeepSpeed calls cpu() for a member's part of them, and cpu() returns when all is copied), and with stage 1; the
 /// former and AMP's runs are of Megatron-LM 1.1.5, whose scripts do not ask for fused kernels. Megatron-Core's cases with two experts a
 /// token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below; "zp_z3" is
 /// --data-parallel-sharding-strategy optim_grads_params, "muon" --optimizer muon.
@@ -229,7 +230,8 @@ void read_words(const std::string& file, const std::string& section, Run& run) {
   const bool stage_3 = section.find("ffload") != std::string::npos;
   if (stage_3) run.parallel.sharding = published::Sharding::parameters;
   if (section.find("zero_stage:1") != std::string::npos) run.parallel.sharding = published::Sharding::optimizer;
-  run.parallel.blocks_in_host = stage_3 && run.runtime == "megatron-lm" ? run.model.blocks : blocks_in_host_of(run);
+  run.parallel.blocking_copies = stage_3 && run.runtime == "megatron-lm";
+  run.parallel.blocks_in_host = run.parallel.blocking_copies ? run.model.blocks : blocks_in_host_of(run);
   run.unfused = stage_3 || (run.runtime + section).find("v1.1.5") != std::string::npos;
   const auto names = [&](std::string_view part) { return file.find(part) != std::string::npos; };
   run.fused_loss = names("cross_entropy_loss_fusion");

@@ -81,10 +81,20 @@ PassInstructions LayerClassBuilder::pass_instructions(int chunk, bool backward) 
   return instructions;
 }
 
-int LayerClassBuilder::add_pass(int layer, bool recompute, bool backward) {
+int LayerClassBuilder::blocks_between_copies(int chunk) const {
+  const auto& here = stage(chunk);
+  const int first = std::max(here.first_layer, 1), last = std::min(here.last_layer, plan_.model.blocks + 1);
+  const int copied = std::min(last, runtime_.blocks_in_host + 1) - first;
+  return copied > 0 ? (last - first) / copied : 1;
+}
+
+int LayerClassBuilder::add_pass(int chunk, int layer, bool backward) {
+  const auto recompute = stage(chunk).recompute;
+  const bool repeats = backward && recompute != plan::Recompute::none && plan_.model.is_block(layer);
   Instruction instruction;
   instruction.name = text(backward ? "backward " : "forward ", layer);
-  instruction.work = LayerPass{layer, recompute, runtime_.profiler_host};
+  instruction.work = LayerPass{layer, repeats, runtime_.profiler_host, sizes_.in_host(layer, out_.shape, recompute),
+                               runtime_.host_copies_block ? 0 : blocks_between_copies(chunk)};
   instruction.backward = backward;
   return add_instruction(std::move(instruction));
 }
@@ -115,7 +125,7 @@ void LayerClassBuilder::add_layers(std::vector<int>& instructions, int chunk, bo
     const int gather = gathers ? add_shard_exchange(CollectiveKind::all_gather_shards, layer, backward, before) : -1;
     if (gathers) instructions.push_back(gather);
     if (i > 0) scatter(layer + 1);
-    passes.push_back(add_pass(layer, backward && here.recompute != plan::Recompute::none && plan_.model.is_block(layer), backward));
+    passes.push_back(add_pass(chunk, layer, backward));
     if (gathers) out_.instructions.back().waits.push_back({gather, 0});
     instructions.push_back(passes.back());
     if (backward) last_backward_.emplace_back(layer, passes.back());

@@ -52,7 +52,9 @@ class LayerClassBuilder {
   void add_meeting(std::vector<int>& instructions, bool backward, int work_instruction);
   bool talks(bool sends, bool backward) const;
   void add_layers(std::vector<int>& instructions, int chunk, bool backward);
-  int add_pass(int layer, bool recompute, bool backward);
+  int add_pass(int chunk, int layer, bool backward);
+  /// Blocks of a chunk by those of them whose activations wait in the host's memory, at least 1.
+  int blocks_between_copies(int chunk) const;
   /// With parameters in shards: the layer's weights are gathered for a pass, its gradients scattered. Begins when pass `after` is done, so
   /// weights come while the layer before computes; -1: at once.
   int add_shard_exchange(CollectiveKind, int layer, bool backward, int after);

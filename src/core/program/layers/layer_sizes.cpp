@@ -105,9 +105,20 @@ std::int64_t LayerSizes::dispatched(int layer, const model::LayerShape& shape) c
 
 bool LayerSizes::stores_scores() const { return runtime_.layers->kernels(plan_.precision).score_passes_forward > 0; }
 
+bool LayerSizes::waits_in_host(int layer) const { return plan_.model.is_block(layer) && layer <= runtime_.layers->blocks_in_host; }
+
 Bytes LayerSizes::saved(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
+  return waits_in_host(layer) ? Bytes{} : kept(layer, shape, recompute);
+}
+
+Bytes LayerSizes::in_host(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
+  if (!waits_in_host(layer)) return {};
+  const int parts = runtime_.layers->host_copies_parted ? shape.tensor_parallel : 1;
+  return {kept(layer, shape, recompute).count / (std::int64_t{shape.sequences} * parts)};
+}
+
+Bytes LayerSizes::kept(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
   const Bytes all = without_recompute(layer, shape);
-  if (plan_.model.is_block(layer) && layer <= runtime_.layers->blocks_in_host) return {};
   if (!plan_.model.is_block(layer) || recompute == plan::Recompute::none) return all;
   const Bytes input{boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
   if (recompute == plan::Recompute::full) return std::min(all, input);

@@ -24,6 +24,8 @@ class LayerSizes {
   std::int64_t expert_parameters(int first, int last, int tensor_parallel) const;
   /// From forward to backward pass of one microbatch.
   Bytes saved(int layer, const model::LayerShape&, plan::Recompute) const;
+  /// Of this, what waits in the host's memory instead of the device's; one sequence's.
+  Bytes in_host(int layer, const model::LayerShape&, plan::Recompute) const;
   /// In the backward pass, beside what is saved: what is computed again, and temporaries.
   Bytes temporaries(int layer, const model::LayerShape&, plan::Recompute) const;
   /// One sequence's activations between two layers.
@@ -32,6 +34,8 @@ class LayerSizes {
  private:
   const cluster::LayerSize* measured(int layer, int tensor_parallel) const;
   bool stores_scores() const;
+  bool waits_in_host(int layer) const;
+  Bytes kept(int layer, const model::LayerShape&, plan::Recompute) const;
   std::int64_t dispatched(int layer, const model::LayerShape&) const;
   Bytes converted(int layer, const model::LayerShape&) const;
   Bytes without_recompute(int layer, const model::LayerShape&) const;

@@ -15,6 +15,7 @@ namespace {
 
 using program::CollectiveKind;
 constexpr std::int64_t fp32_bytes = 4;
+constexpr double host_copy_error = 0.1;  // of copies from and to pinned memory, between hosts of one kind
 
 /// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
 std::int64_t adamw_bytes(Precision precision) {
@@ -64,7 +65,19 @@ struct ProfileCost::State {
     const auto forward = recompute == plan::Recompute::full
                              ? types().layers().pass(what, LayerCosts::Pass::forward, sequences, of_layer.host)
                              : std::nullopt;
-    return combine(pass, forward ? *forward : estimated_recompute(profile, types().fits(), execution, work, recompute), {});
+    const Cost all = combine(pass, forward ? *forward : estimated_recompute(profile, types().fits(), execution, work, recompute), {});
+    return of_layer.copied.count > 0 ? with_host_copies(all, c.device_type, of_layer, backward, sequences) : all;
+  }
+
+  /// What copies to and from the host's memory take beside the passes that hide them.
+  Cost with_host_copies(const Cost& pass, const std::string& device_type, const program::LayerPass& of_layer, bool backward,
+                        int sequences) const {
+    const Bytes size = sequences * of_layer.copied;
+    const auto* type = cluster::find_type(profile, device_type);
+    const cluster::CopyRate measured = type == nullptr ? cluster::CopyRate{} : backward ? type->to_device : type->to_host;
+    const Seconds copy = measured.known() ? measured.time(size) : size / described.host_copies;
+    const Seconds shown = std::max(Seconds{}, copy - static_cast<double>(of_layer.beside) * pass.time);
+    return combine(pass, {shown, host_copy_error, !measured.known()}, {});
   }
 
   Cost update(const program::Program& program, const program::RankClass& c, std::int64_t parameters, const ProfileCost& cost) {
