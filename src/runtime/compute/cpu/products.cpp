@@ -1,5 +1,6 @@
 #include "products.hpp"
 
+#include <algorithm>
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
@@ -44,58 +45,67 @@ dnnl::matmul::primitive_desc describe(const ProductSpec& s, int threads) {
 std::string shape_of(const ProductSpec& s) { return text(s.m, " x ", s.k, " by ", s.k, " x ", s.n, " in ", to_string(s.precision)); }
 
 [[noreturn]] void fail(const ProductSpec& s, const dnnl::error& error) {
-  FLOTILLA_REQUIRE(error.status != dnnl_unimplemented || s.precision == Precision::fp32, ErrorKind::unavailable, library_version(),
-                   " cannot multiply in bf16 on this processor (it needs AVX-512); use fp32");
   throw Error{ErrorKind::internal,
               text("oneDNN cannot multiply ", shape_of(s), ": ", error.what(), " (status ", static_cast<int>(error.status), ")")};
 }
 
-dnnl::matmul::primitive_desc checked_description(const ProductSpec& asked, int threads) {
-  const ProductSpec s = asked.precision == Precision::fp16 ? widened(asked, 0).spec : asked;
+bool is_reference(const dnnl::matmul::primitive_desc& d) { return std::string{d.impl_info_str()}.find("ref") != std::string::npos; }
+
+dnnl::matmul::primitive_desc checked_description(const ProductSpec& s, int threads) {
   try {
     auto description = describe(s, threads);
-    const std::string name = description.impl_info_str();
-    FLOTILLA_REQUIRE(name.find("ref") == std::string::npos, ErrorKind::internal, "oneDNN has only its reference code ('", name,
-                     "') for the GEMM of ", shape_of(s), " on this processor; use fp32 or a processor with AVX-512");
+    FLOTILLA_REQUIRE(!is_reference(description), ErrorKind::internal, "oneDNN has only its reference code ('", description.impl_info_str(),
+                     "') for the GEMM of ", shape_of(s), " on this processor");
     return description;
   } catch (const dnnl::error& error) {
     fail(s, error);
   }
 }
 
-std::int64_t size_of(const dnnl::matmul::primitive_desc& d) { return static_cast<std::int64_t>(d.scratchpad_desc().get_size()); }
-
-/// oneDNN's, and behind it the copies of a product that is widened.
-std::int64_t scratch_of(const ProductSpec& s, std::int64_t library) {
-  return s.precision == Precision::fp16 ? widened(s, library).end : library;
+bool has_bf16() {
+  try {
+    return !is_reference(describe(linear_forward(Precision::bf16, 64, 64, 64), 1));
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_unimplemented) return false;
+    throw;
+  }
 }
 
-}  // namespace
+std::int64_t size_of(const dnnl::matmul::primitive_desc& d) { return static_cast<std::int64_t>(d.scratchpad_desc().get_size()); }
 
-struct Product::State {
+/// A product as oneDNN runs it.
+class LibraryProduct {
+ public:
+  LibraryProduct(const ProductSpec& s, int threads, int contexts) : spec_{s} {
+    const auto description = checked_description(s, threads);
+    const ThreadCount count{s.per_thread ? 1 : threads};
+    primitive_ = dnnl::matmul{description};
+    scratch_ = size_of(description);
+    contexts_.resize(static_cast<std::size_t>(contexts));
+    for (Context& c : contexts_) fill(c, description);
+  }
+
+  const ProductSpec& spec() const { return spec_; }
+  std::int64_t scratch_bytes() const { return scratch_; }
+
+  bool multiply(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
+    Context& c = contexts_[static_cast<std::size_t>(context)];
+    const auto set = [](const memory& m, const void* p) {
+      return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success;
+    };
+    bool good = set(c.a, operands.a) && set(c.b, operands.b) && set(c.c, operands.c) && set(c.scratch, scratch);
+    if (spec_.bias) good = good && set(c.bias, operands.bias);
+    return good && dnnl_primitive_execute(primitive_.get(), c.stream.get(), spec_.bias ? 5 : 4, c.arguments.data()) == dnnl_success &&
+           dnnl_stream_wait(c.stream.get()) == dnnl_success;
+  }
+
+ private:
   /// Memory objects are made once; a run only points them at its operands.
   struct Context {
     dnnl::stream stream{engine()};
     memory a, b, bias, c, scratch;
     std::array<dnnl_exec_arg_t, 5> arguments{};
   };
-
-  dnnl::matmul primitive;
-  ProductSpec spec;
-  std::int64_t library_scratch = 0;
-  std::optional<WidenedProduct> in_fp32;
-  int threads = 1;
-  std::vector<Context> contexts;
-
-  State(const ProductSpec& s, int thread_count, int context_count) : spec{s}, threads{s.per_thread ? 1 : thread_count} {
-    const auto description = checked_description(s, thread_count);
-    const ThreadCount count{threads};
-    primitive = dnnl::matmul{description};
-    library_scratch = size_of(description);
-    if (s.precision == Precision::fp16) in_fp32 = widened(s, library_scratch);
-    contexts.resize(static_cast<std::size_t>(context_count));
-    for (Context& c : contexts) fill(c, description);
-  }
 
   static void fill(Context& c, const dnnl::matmul::primitive_desc& d) {
     c.a = memory{d.src_desc(), engine(), DNNL_MEMORY_NONE};
@@ -110,16 +120,35 @@ struct Product::State {
                     {DNNL_ARG_BIAS, c.bias.get()}}};
   }
 
-  bool multiply(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
-    Context& c = contexts[static_cast<std::size_t>(context)];
-    const auto set = [](const memory& m, const void* p) {
-      return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success;
-    };
-    bool good = set(c.a, operands.a) && set(c.b, operands.b) && set(c.c, operands.c) && set(c.scratch, scratch);
-    if (spec.bias) good = good && set(c.bias, operands.bias);
-    return good && dnnl_primitive_execute(primitive.get(), c.stream.get(), spec.bias ? 5 : 4, c.arguments.data()) == dnnl_success &&
-           dnnl_stream_wait(c.stream.get()) == dnnl_success;
+  ProductSpec spec_;
+  dnnl::matmul primitive_;
+  std::int64_t scratch_ = 0;
+  std::vector<Context> contexts_;
+};
+
+}  // namespace
+
+bool multiplies(Precision p) {
+  static const bool bf16 = has_bf16();
+  return p == Precision::fp32 || (p == Precision::bf16 && bf16);
+}
+
+/// What oneDNN runs: one product, or those of blocks in fp32 with their copies in front of its scratchpad.
+struct Product::State {
+  std::optional<WidenedProduct> widened;
+  std::vector<LibraryProduct> library;
+  std::int64_t scratch = 0;
+  int threads = 1;
+
+  State(const ProductSpec& s, int thread_count, int contexts) : threads{s.per_thread ? 1 : thread_count} {
+    if (!multiplies(s.precision)) widened.emplace(s);
+    for (const ProductSpec& p : widened ? widened->products() : std::vector{s}) {
+      const LibraryProduct& product = library.emplace_back(p, thread_count, contexts);
+      scratch = std::max(scratch, copies() + product.scratch_bytes());
+    }
   }
+
+  std::int64_t copies() const { return widened ? widened->bytes() : 0; }
 };
 
 Product::Product(const ProductSpec& s, int threads, int contexts) {
@@ -133,22 +162,29 @@ Product::Product(Product&&) noexcept = default;
 Product& Product::operator=(Product&&) noexcept = default;
 Product::~Product() = default;
 
-std::int64_t Product::scratch_bytes() const { return scratch_of(state_->spec, state_->library_scratch); }
+std::int64_t Product::scratch_bytes() const { return state_->scratch; }
 
 bool Product::run(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
   State& s = *state_;
-  if (!s.in_fp32) return s.multiply(operands, scratch, context);
-  const bool good = s.multiply(widen(s.spec, *s.in_fp32, operands, scratch, s.threads), scratch, context);
-  narrow(s.spec, *s.in_fp32, operands, scratch, s.threads);
-  return good;
+  if (!s.widened) return s.library.front().multiply(operands, scratch, context);
+  const auto multiply = [&](const ProductSpec& block, const ProductOperands& wide) {
+    return std::ranges::find(s.library, block, &LibraryProduct::spec)->multiply(wide, scratch + s.copies(), context);
+  };
+  return s.widened->run(operands, scratch, s.threads, multiply);
 }
 
 std::int64_t scratch_bytes(const ProductSpec& s, int threads) {
-  return scratch_of(s, size_of(checked_description(s, threads)));
+  if (multiplies(s.precision)) return size_of(checked_description(s, threads));
+  const WidenedProduct widened{s};
+  std::int64_t most = 0;
+  for (const ProductSpec& p : widened.products()) most = std::max(most, size_of(checked_description(p, threads)));
+  return widened.bytes() + most;
 }
 
 std::string implementation(const ProductSpec& s, int threads) {
-  return text(checked_description(s, threads).impl_info_str(), s.precision == Precision::fp16 ? " in fp32" : "");
+  if (multiplies(s.precision)) return checked_description(s, threads).impl_info_str();
+  const auto block = checked_description(WidenedProduct{s}.products().front(), threads);
+  return text(block.impl_info_str(), ", ", to_string(s.precision), " by fp32 products");
 }
 
 std::string library_version() {

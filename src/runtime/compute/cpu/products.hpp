@@ -31,9 +31,12 @@ class Product {
   std::unique_ptr<State> state_;
 };
 
+/// Whether oneDNN multiplies operands of a precision on this processor, by more than its reference code: fp32, and bf16 from AVX-512 on.
+/// In others, operands are widened to fp32 block by block (WidenedProduct).
+bool multiplies(Precision);
 /// Scratchpad of a product, without constructing more than its description. Throws as Product does.
 std::int64_t scratch_bytes(const ProductSpec&, int threads);
-/// "brg:avx512_core_bf16": what oneDNN would run.
+/// "brg:avx512_core_bf16": what oneDNN would run; "gemm:jit, bf16 by fp32 products" where operands are widened.
 std::string implementation(const ProductSpec&, int threads);
 /// "oneDNN 2.6.3".
 std::string library_version();

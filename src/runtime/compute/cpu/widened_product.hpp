@@ -1,21 +1,64 @@
 #pragma once
+#include <algorithm>
+#include <vector>
+
 #include "products.hpp"
 
-/// Products of fp16, which oneDNN multiplies on the newest processors only: operands are widened into the scratchpad, multiplied in fp32, and
-/// the result is narrowed. Slow, and with the bits of a product whose sums are fp32: the reference of what GPUs do.
+/// Products in a precision that oneDNN does not multiply in on this processor: block by block, operands are widened to fp32 in the
+/// scratchpad (exactly), multiplied with sums in fp32, and the result is rounded once to its precision. That is the arithmetic of a product
+/// of halves with sums in fp32, up to the order of sums.
 namespace flotilla::compute::cpu {
 
-/// The product in fp32 that a product of fp16 becomes, and the bytes where its operands are in the scratchpad.
-struct WidenedProduct {
-  ProductSpec spec;  ///< of operands without gaps between rows; c is the caller's where that is fp32
-  std::int64_t a = 0, b = 0, bias = 0, c = 0, end = 0;
+/// A dimension cut into blocks of one size, of which the last may be smaller.
+struct Cut {
+  std::int64_t whole = 0, size = 0;
+
+  /// Blocks of at most `limit`, a multiple of 16, and of no more than are needed.
+  static Cut into(std::int64_t whole, std::int64_t limit);
+  /// One where there is nothing to cut.
+  std::int64_t blocks() const { return std::max<std::int64_t>(1, (whole + size - 1) / size); }
+  Rows at(std::int64_t block) const { return {block * size, std::min(whole, (block + 1) * size)}; }
 };
 
-/// Operands are placed from `first` on, the bytes of the scratchpad that oneDNN uses.
-WidenedProduct widened(const ProductSpec&, std::int64_t first);
-/// Fills the copies, on `threads` threads. The result: the operands of the product in fp32.
-ProductOperands widen(const ProductSpec&, const WidenedProduct&, const ProductOperands&, std::byte* scratch, int threads);
-/// Writes the caller's c from its copy, where there is one.
-void narrow(const ProductSpec&, const WidenedProduct&, const ProductOperands&, const std::byte* scratch, int threads);
+class WidenedProduct {
+ public:
+  explicit WidenedProduct(const ProductSpec&);
+
+  /// Of the copies of a block, which begin at the scratchpad's start. Whatever the product is, at most 12 MiB and a row; 768 KiB and a row
+  /// where it is of one thread.
+  std::int64_t bytes() const { return bytes_; }
+  /// The different products in fp32 that blocks are multiplied by.
+  std::vector<ProductSpec> products() const;
+  /// Calls bool multiply(const ProductSpec&, const ProductOperands&), one of products(), for each block. Converts on `threads` threads.
+  /// False where multiply was.
+  template <class Multiply>
+  bool run(const ProductOperands&, std::byte* scratch, int threads, const Multiply& multiply) const;
+
+ private:
+  struct Block {
+    Rows rows, columns, inner;
+    bool keeps_a = false, keeps_b = false;  ///< copies of the block before are this one's, too
+  };
+  ProductSpec product(const Block&) const;
+  ProductOperands widen(const Block&, const ProductOperands&, std::byte* scratch, int threads) const;
+  void narrow(const Block&, const ProductOperands&, const std::byte* scratch, int threads) const;
+
+  ProductSpec spec_;
+  Cut rows_, columns_, inner_;
+  std::int64_t a_ = 0, b_ = 0, bias_ = 0, c_ = 0, bytes_ = 0;
+};
+
+template <class Multiply>
+bool WidenedProduct::run(const ProductOperands& operands, std::byte* scratch, int threads, const Multiply& multiply) const {
+  for (std::int64_t j = 0; j < columns_.blocks(); ++j)
+    for (std::int64_t i = 0; i < rows_.blocks(); ++i)
+      for (std::int64_t l = 0; l < inner_.blocks(); ++l) {
+        const bool keeps_a = j > 0 && rows_.blocks() == 1 && inner_.blocks() == 1, keeps_b = i > 0 && inner_.blocks() == 1;
+        const Block block{rows_.at(i), columns_.at(j), inner_.at(l), keeps_a, keeps_b};
+        if (!multiply(product(block), widen(block, operands, scratch, threads))) return false;
+        if (l + 1 == inner_.blocks()) narrow(block, operands, scratch, threads);
+      }
+  return true;
+}
 
 }  // namespace flotilla::compute::cpu
