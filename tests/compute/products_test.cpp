@@ -65,9 +65,8 @@ std::int64_t extent(std::int64_t rows, std::int64_t columns, std::int64_t row, s
 
 /// Runs a product of small integers and compares every element with the exact one.
 void expect_exact(const ProductSpec& s, int threads = 2) {
-  SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " by " << s.n << " in " << to_string(s.precision) << (s.c_fp32 ? ", c fp32" : "")
-                                  << (s.accumulate ? ", accumulate" : "") << (s.bias ? ", bias" : "") << (s.relu ? ", relu" : "") << ", scale "
-                                  << s.scale << (s.per_thread ? ", per thread" : ""));
+  SCOPED_TRACE(text(s.m, " x ", s.k, " by ", s.n, " in ", to_string(s.precision), s.c_fp32 ? ", c fp32" : "",
+                    s.accumulate ? ", accumulate" : "", s.bias ? ", bias" : "", s.relu ? ", relu" : "", ", scale ", s.scale));
   Integers numbers{static_cast<std::uint32_t>(s.m + 3 * s.n + 7 * s.k)};
   const auto filled = [&](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column, Precision p) {
     Matrix matrix{extent(rows, columns, row, column), p};
@@ -105,7 +104,7 @@ void expect_exact(const ProductSpec& s, int threads = 2) {
   }
 }
 
-/// Integers up to 256 are exact in bf16. Sums of k products of integers from -1 to 1 grow like sqrt(k), and are far below that for the k here.
+/// Integers up to 256 are exact in bf16. Sums of k products of integers from -1 to 1 grow like sqrt(k), and stay below that here.
 ProductSpec forward(Precision p, std::int64_t m, std::int64_t n, std::int64_t k) { return linear_forward(p, m, n, k); }
 
 class ProductsTest : public testing::TestWithParam<Precision> {};

@@ -50,7 +50,7 @@ void narrow_rows(const std::byte* from, void* to, const StoredRows& rows, int th
 
 }  // namespace
 
-Cut Cut::into(std::int64_t whole, std::int64_t limit) {
+BlockedDimension BlockedDimension::into(std::int64_t whole, std::int64_t limit) {
   if (whole <= limit) return {whole, std::max<std::int64_t>(whole, 1)};
   const std::int64_t blocks = (whole + limit - 1) / limit;
   return {whole, align_up({(whole + blocks - 1) / blocks}, 16).count};
@@ -59,9 +59,9 @@ Cut Cut::into(std::int64_t whole, std::int64_t limit) {
 WidenedProduct::WidenedProduct(const ProductSpec& s) : spec_{s} {
   FLOTILLA_ASSERT(s.precision != Precision::fp32, "fp32 has nothing to widen to");
   const std::int64_t limit = s.per_thread ? limit_of_a_thread : limit_of_all;
-  rows_ = Cut::into(s.m, limit);
-  columns_ = Cut::into(s.n, limit);
-  inner_ = Cut::into(s.k, limit);
+  rows_ = BlockedDimension::into(s.m, limit);
+  columns_ = BlockedDimension::into(s.n, limit);
+  inner_ = BlockedDimension::into(s.k, limit);
   const auto place = [&](std::int64_t elements) {
     const std::int64_t begin = bytes_;
     bytes_ = align_up({begin + std::int64_t{sizeof(float)} * elements}, 64).count;
@@ -93,7 +93,7 @@ ProductSpec WidenedProduct::product(const Block& b) const {
 std::vector<ProductSpec> WidenedProduct::products() const {
   std::vector<ProductSpec> all;
   // The first block, the second one and the last: others are like the second.
-  const auto some = [](const Cut& cut) {
+  const auto some = [](const BlockedDimension& cut) {
     const std::int64_t last = cut.blocks() - 1;
     return std::array{cut.at(0), cut.at(std::min<std::int64_t>(1, last)), cut.at(last)};
   };

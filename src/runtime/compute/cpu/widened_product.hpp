@@ -10,11 +10,11 @@
 namespace flotilla::compute::cpu {
 
 /// A dimension cut into blocks of one size, of which the last may be smaller.
-struct Cut {
+struct BlockedDimension {
   std::int64_t whole = 0, size = 0;
 
   /// Blocks of at most `limit`, a multiple of 16, and of no more than are needed.
-  static Cut into(std::int64_t whole, std::int64_t limit);
+  static BlockedDimension into(std::int64_t whole, std::int64_t limit);
   /// One where there is nothing to cut.
   std::int64_t blocks() const { return std::max<std::int64_t>(1, (whole + size - 1) / size); }
   Rows at(std::int64_t block) const { return {block * size, std::min(whole, (block + 1) * size)}; }
@@ -44,7 +44,7 @@ class WidenedProduct {
   void narrow(const Block&, const ProductOperands&, const std::byte* scratch, int threads) const;
 
   ProductSpec spec_;
-  Cut rows_, columns_, inner_;
+  BlockedDimension rows_, columns_, inner_;
   std::int64_t a_ = 0, b_ = 0, bias_ = 0, c_ = 0, bytes_ = 0;
 };
 
