@@ -141,6 +141,14 @@ constexpr int steps_of_settling = 12;
 constexpr std::int64_t most_settling_estimates(int devices) {
   return devices <= small_pool ? 40'000 : devices <= pool_of_many_traits ? 8'000 : 0;
 }
+/// The second look of small pools: the part of the forecasts spent before that it takes, as 1 / n; forecasts of traits, at most; times the
+/// best estimate up to which the best of a trait is forecast; and what a change may look worse by. Tuned on: 72 pools of
+/// docs/measurements/planner-quality.md.
+constexpr std::int64_t part_of_second_look = 2, most_forecasts_of_traits = 64;
+constexpr std::size_t most_of_a_trait = 2;
+/// It is left out where no plan can be better by more. Set, not tuned.
+constexpr double near_bound = 0.02;
+constexpr double worth_trait = 1.3, worth_second_look = 1.05;
 /// Stages times kinds of columns up to which candidates are reshaped.
 constexpr std::size_t most_reshaped = 128;
 

@@ -34,6 +34,10 @@ Constraints constraints_of(const CandidatePlan& candidate, Constraints fixed) {
 
 }  // namespace
 
+bool has_blocks(const CandidatePlan& candidate, std::size_t stage) {
+  return std::min(candidate.cuts[stage + 1], candidate.cuts.back() - 1) > std::max(candidate.cuts[stage], 1);
+}
+
 int pipelines_of(const CandidatePlan& candidate) {
   int all = 0;
   for (const PipelineReplica& pipeline : candidate.pipelines) all += pipeline.count;

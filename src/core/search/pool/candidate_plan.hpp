@@ -59,6 +59,8 @@ struct CandidatePlan {
   bool operator==(const CandidatePlan&) const = default;
 };
 
+/// Whether a stage has transformer blocks, which may be recomputed.
+bool has_blocks(const CandidatePlan&, std::size_t stage);
 int pipelines_of(const CandidatePlan&);
 bool has_tensor_groups(const CandidatePlan&);
 int devices_of(const CandidatePlan&);

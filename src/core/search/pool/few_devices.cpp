@@ -180,10 +180,8 @@ void CandidateGenerator::cut(const CandidatePlan& pipelines, const std::vector<s
 void CandidateGenerator::least_recompute(CandidatePlan candidate) {
   for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
     candidate.recompute.clear();  // where there are blocks to recompute
-    for (std::size_t s = 0; s + 1 < candidate.cuts.size(); ++s) {
-      const bool blocks = std::min(candidate.cuts[s + 1], candidate.cuts.back() - 1) > std::max(candidate.cuts[s], 1);
-      candidate.recompute.push_back(blocks ? recompute : plan::Recompute::none);
-    }
+    for (std::size_t s = 0; s + 1 < candidate.cuts.size(); ++s)
+      candidate.recompute.push_back(has_blocks(candidate, s) ? recompute : plan::Recompute::none);
     if (offer(candidate).full < tuning::surely_fits) return;
   }
 }

@@ -178,14 +178,10 @@ class Trades {
   }
 
  private:
-  bool has_blocks(std::size_t s) const {
-    return std::min(candidate_.cuts[s + 1], candidate_.cuts.back() - 1) > std::max(candidate_.cuts[s], 1);
-  }
-
   void recompute(plan::Recompute more, double times) {
     CandidatePlan other = candidate_;
     for (std::size_t s = 0; s < other.recompute.size(); ++s)
-      if (has_blocks(s)) other.recompute[s] = std::max(other.recompute[s], more);
+      if (has_blocks(candidate_, s)) other.recompute[s] = std::max(other.recompute[s], more);
     for (PipelineReplica& pipeline : other.pipelines) {
       pipeline.microbatch = static_cast<int>(pipeline.microbatch * times);
       if (pipeline.microbatch > std::min(device_pool_.request.global_batch, largest_microbatch)) return;
@@ -194,7 +190,7 @@ class Trades {
   }
 
   void recompute_one(plan::Recompute more, std::size_t stage) {
-    if (candidate_.recompute[stage] >= more || !has_blocks(stage)) return;
+    if (candidate_.recompute[stage] >= more || !has_blocks(candidate_, stage)) return;
     CandidatePlan other = candidate_;
     other.recompute[stage] = more;
     visit_(std::move(other));

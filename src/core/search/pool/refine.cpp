@@ -166,6 +166,7 @@ void Refine::keep(const CandidatePlan& candidate, const plan::Plan& plan) {
 
 std::optional<double> Refine::take(Forecasted&& fresh) {
   if (!fresh.evaluation.fits()) {
+    if (fresh.estimated > 0) missed_.push_back({fresh.candidate, {}});
     if (!nearest_ || excess(fresh.evaluation) < excess(nearest_->evaluation)) nearest_ = std::move(fresh);
     return std::nullopt;
   }
@@ -207,9 +208,9 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
   std::vector<RankedCandidate> moves;
   const auto consider = [&](CandidatePlan&& other) {
     if (stop()) return true;
-    const Estimate estimate = estimate_(other, most * tuning::worth_forecasting / expected(other, 1));
+    const Estimate estimate = estimate_(other, most * worth_forecasting_ / expected(other, 1));
     if (!estimate.fits || other.pipelines.empty()) return false;
-    if (expected(other, estimate.value) <= most * tuning::worth_forecasting) moves.push_back({std::move(other), estimate});
+    if (expected(other, estimate.value) <= most * worth_forecasting_) moves.push_back({std::move(other), estimate});
     return false;
   };
   for_each_execution(from, device_pool_, estimate_.may_shard(), consider);
@@ -250,7 +251,7 @@ std::vector<RankedCandidate> Refine::settled_moves(const CandidatePlan& from) {
     if (spent()) return true;
     RankedCandidate reached = settled(std::move(other));
     if (!reached.estimate.fits || reached.candidate.pipelines.empty()) return false;
-    if (expected(reached.candidate, reached.estimate.value) > most * tuning::worth_forecasting) return false;
+    if (expected(reached.candidate, reached.estimate.value) > most * worth_forecasting_) return false;
     if (std::ranges::find(moves, reached.candidate, &RankedCandidate::candidate) == moves.end()) moves.push_back(std::move(reached));
     return false;
   };
@@ -301,9 +302,7 @@ void Refine::step(Climb& climb) {
     return;
   }
   const RankedCandidate& move = climb.moves[climb.next++];
-  const auto before = evaluator_.forecasts();
-  const auto reached = attempt(move);
-  if (evaluator_.forecasts() > before) passes_left_ -= passes_of(move.candidate);
+  const auto reached = attempt_within_budget(move);
   if (!reached || *reached >= climb.value) return;
   climb.here = CandidatePlan{move.candidate}, climb.value = *reached, climb.listed = climb.settled = false;
 }
@@ -312,28 +311,31 @@ void Refine::climb(Climb& climb, int forecasts) {
   for (const auto end = evaluator_.forecasts() + forecasts; !climb.at_top && evaluator_.forecasts() < end && !spent();) step(climb);
 }
 
-/// The best plans of several shapes, in small pools also those of all traits.
-std::vector<Refine::Climb> Refine::starts() const {
-  const bool small = device_pool_.devices <= tuning::small_pool;
+/// The best plans of several shapes; those of all traits, too, if asked for.
+std::vector<Refine::Climb> Refine::starts(bool of_traits) const {
   std::vector<Climb> climbs;
   for (const Forecasted& start : found_) {
-    if (std::ssize(climbs) == tuning::most_starts || (!small && start.value > found_.front().value * tuning::worth_improving)) break;
+    if (std::ssize(climbs) == tuning::most_starts || (!of_traits && start.value > found_.front().value * tuning::worth_improving)) break;
     if (!start.candidate.pipelines.empty()) climbs.push_back({start.candidate, start.value});
   }
-  if (!small) return climbs;
+  if (!of_traits) return climbs;
   for (const auto& [trait, best] : by_trait_)
     if (std::ranges::find(climbs, best.first, &Climb::here) == climbs.end()) climbs.push_back({best.first, best.second});
   return climbs;
 }
 
-/// From the best plans of several shapes: what is best now may be a dead end. Successive halving (Jamieson and Talwalkar 2016).
+/// From the best plans of several shapes: what is best now may be a dead end.
 void Refine::improve() {
   const bool small = device_pool_.devices <= tuning::small_pool;
-  const int most = tuning::most_improvements(device_pool_.devices);
-  forecasts_end_ = evaluator_.forecasts() + most,
+  forecasts_end_ = evaluator_.forecasts() + tuning::most_improvements(device_pool_.devices),
   passes_left_ = small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement;
   estimates_end_ = estimate_.count() + tuning::most_settling_estimates(device_pool_.devices);
-  std::vector<Climb> climbs = starts();
+  worth_forecasting_ = tuning::worth_forecasting;
+  climb_from(starts(small));
+}
+
+/// Successive halving (Jamieson and Talwalkar 2016).
+void Refine::climb_from(std::vector<Climb> climbs) {
   while (!climbs.empty() && !spent()) {
     const auto left = static_cast<int>(forecasts_end_ - evaluator_.forecasts());
     const int each = climbs.size() == 1 ? left : std::max(1, left / 2 / static_cast<int>(climbs.size()));
@@ -343,6 +345,49 @@ void Refine::improve() {
     climbs.resize((climbs.size() + 1) / 2);
     if (climbs.size() == 1 && climbs.front().at_top) return;
   }
+}
+
+void Refine::look_again(const Shortlist& list) {
+  if (!is_looked_at_again(device_pool_) || found_.empty() || list.ranked_candidates().empty()) return;
+  const auto before = evaluator_.forecasts();
+  const bool small = device_pool_.devices <= tuning::small_pool;
+  passes_left_ = (small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement) / tuning::part_of_second_look;
+  estimates_end_ = 0;
+  worth_forecasting_ = tuning::worth_second_look;
+  forecasts_end_ = before + tuning::most_forecasts_of_traits;
+  forecast_traits(list);
+  forecast_misses_recomputing();
+  forecasts_end_ = evaluator_.forecasts() + before / tuning::part_of_second_look;
+  climb_from(starts(true));
+}
+
+void Refine::forecast_traits(const Shortlist& list) {
+  const double most = list.ranked_candidates().front().estimate.value * tuning::worth_trait;
+  for (const auto& some : {list.best_by_trait(), list.some_by_trait()})
+    for (const RankedCandidate& ranked : some) {
+      if (ranked.estimate.value > most || spent()) break;
+      attempt_within_budget(ranked);
+    }
+}
+
+/// What did not fit by its forecast may with everything recomputed.
+void Refine::forecast_misses_recomputing() {
+  for (RankedCandidate ranked : std::vector<RankedCandidate>{missed_}) {
+    if (spent()) return;
+    auto& modes = ranked.candidate.recompute;
+    for (std::size_t s = 0; s < modes.size(); ++s)
+      if (has_blocks(ranked.candidate, s)) modes[s] = plan::Recompute::full;
+    ranked.estimate = estimate_(ranked.candidate);
+    if (!ranked.estimate.fits || ranked.candidate.pipelines.empty()) continue;
+    if (expected(ranked.candidate, ranked.estimate.value) <= found_.front().value * tuning::worth_trait) attempt_within_budget(ranked);
+  }
+}
+
+std::optional<double> Refine::attempt_within_budget(const RankedCandidate& ranked) {
+  const auto before = evaluator_.forecasts();
+  const auto reached = attempt(ranked);
+  if (evaluator_.forecasts() > before) passes_left_ -= passes_of(ranked.candidate);
+  return reached;
 }
 
 }  // namespace flotilla::search::pool

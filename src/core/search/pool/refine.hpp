@@ -34,9 +34,14 @@ class Refine {
   void forecast(const Shortlist&);
   /// Changes the best plans in everything that candidates say, from several starts of which the worse half is given up again and again.
   void improve();
+  /// Where pools are small and the request fixes nothing: forecasts the best of every trait, and climbs from there with a wider look. So
+  /// what a request could fix is not lost because another trait was better at first. It adds to what is known: no answer gets worse.
+  void look_again(const Shortlist&);
   /// Forecasts a plan that is told of whatever its shape: one that runs now.
   void keep(const CandidatePlan&, const plan::Plan&);
   const std::vector<Forecasted>& kept() const { return kept_; }
+  /// Whether the best is so near to a bound that a second look gains little.
+  bool is_near(double bound) const { return !found_.empty() && bound >= found_.front().value * (1 - tuning::near_bound); }
   /// Plans that fit and keep the limits, best first, of every shape one.
   const std::vector<Forecasted>& found() const { return found_; }
   /// Of those that do not fit the one that misses least.
@@ -59,6 +64,7 @@ class Refine {
     bool listed = false, settled = false, at_top = false;
   };
   std::optional<double> attempt(const RankedCandidate&);
+  std::optional<double> attempt_within_budget(const RankedCandidate&);
   std::optional<double> attempt(const CandidatePlan&, const plan::Plan&, double estimated);
   std::optional<double> take(Forecasted&&);
   void race(std::vector<RankedCandidate>);
@@ -66,7 +72,10 @@ class Refine {
   std::optional<RankedCandidate> recomputing(RankedCandidate);
   RankedCandidate with_whole_passes(RankedCandidate);
   void descend(RankedCandidate, Shortlist&);
-  std::vector<Climb> starts() const;
+  void forecast_traits(const Shortlist&);
+  void forecast_misses_recomputing();
+  std::vector<Climb> starts(bool of_traits) const;
+  void climb_from(std::vector<Climb>);
   void climb(Climb&, int forecasts);
   void step(Climb&);
   std::vector<RankedCandidate> promising_moves(const CandidatePlan&);
@@ -87,8 +96,10 @@ class Refine {
   std::optional<Forecasted> nearest_;
   std::map<int, std::pair<CandidatePlan, double>> by_trait_;  ///< the best that was forecast of each, and its value
   std::vector<CandidatePlan> tried_;
+  std::vector<RankedCandidate> missed_;  ///< that fit by their estimates, and not by their forecasts
   Corrections corrections_;
   std::int64_t passes_left_ = 0, forecasts_end_ = 0, estimates_end_ = 0;  ///< of local search
+  double worth_forecasting_ = tuning::worth_forecasting;
   std::optional<std::pair<Evaluation, double>> broken_;
   std::optional<Forecasted> set_aside_;
   bool stopped_ = false, keeping_ = false;

@@ -17,6 +17,11 @@ bool same_slots(const CandidatePlan& a, const CandidatePlan& b) {
   return std::ranges::equal(a.pipelines, b.pipelines, {}, &PipelineReplica::slots, &PipelineReplica::slots);
 }
 
+/// Whether the pool's nodes hold it, and the request allows it: what it forbids would take the place of what it allows.
+bool may_be(const CandidatePlan& candidate, const DevicePool& device_pool) {
+  return device_pool.holds(candidate) && is_as_asked(candidate, device_pool);
+}
+
 }  // namespace
 
 std::vector<int> traits_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
@@ -34,6 +39,12 @@ std::vector<int> traits_of(const CandidatePlan& candidate, const DevicePool& dev
   add(magnitude(candidate.pipelines.front().microbatch));
   add(magnitude(candidate.pipelines.front().slots.front().tensor));
   return traits;
+}
+
+bool is_looked_at_again(const DevicePool& device_pool) {
+  Constraints fixed = device_pool.request.constraints;
+  fixed.at_least.clear();
+  return device_pool.devices <= tuning::pool_of_many_traits && fixed == Constraints{};
 }
 
 bool same_shape(const CandidatePlan& a, const CandidatePlan& b, const DevicePool& device_pool) {
@@ -60,14 +71,10 @@ double Shortlist::over_limits(const CandidatePlan& candidate, const Estimate& es
   return most;
 }
 
-bool Shortlist::may_be(const CandidatePlan& candidate) const {
-  return device_pool_.holds(candidate) && is_as_asked(candidate, device_pool_);
-}
-
 void Shortlist::doubt(const CandidatePlan& candidate, const Estimate& estimate, double excess) {
   const auto place = std::upper_bound(excesses_.begin(), excesses_.end(), excess);
   const auto index = place - excesses_.begin();
-  if (static_cast<std::size_t>(index) >= tuning::most_doubtful || !may_be(candidate)) return;
+  if (static_cast<std::size_t>(index) >= tuning::most_doubtful || !may_be(candidate, device_pool_)) return;
   excesses_.insert(place, excess);
   doubtful_.insert(doubtful_.begin() + index, {candidate, estimate});
   if (doubtful_.size() > tuning::most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
@@ -77,7 +84,7 @@ void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estim
   if (estimate.full > tuning::nearly_full || estimate.value >= threshold() || over_limits(candidate, estimate) > 1) return;
   const auto better = [](double value, const RankedCandidate& c) { return value < c.estimate.value; };
   const auto place = std::upper_bound(tight_.begin(), tight_.end(), estimate.value, better);
-  if ((place == tight_.end() && tight_.size() >= tuning::most_tight) || !may_be(candidate)) return;
+  if ((place == tight_.end() && tight_.size() >= tuning::most_tight) || !may_be(candidate, device_pool_)) return;
   if (std::ranges::find(tight_, candidate, &RankedCandidate::candidate) != tight_.end()) return;
   tight_.insert(place, {candidate, estimate});
   drop_worst_twin(candidate);
@@ -91,21 +98,36 @@ void Shortlist::drop_worst_twin(const CandidatePlan& candidate) {
   tight_.erase(std::prev(std::find_if(tight_.rbegin(), tight_.rend(), twin).base()));
 }
 
-void Shortlist::keep_best_of_traits(const CandidatePlan& candidate, const Estimate& estimate) {
+bool BestOfTraits::is_wanted(const std::vector<RankedCandidate>& of_trait, const CandidatePlan& candidate, double value) const {
+  if (of_trait.size() >= of_each_ && of_trait.back().estimate.value <= value) return false;
+  return std::ranges::none_of(of_trait, [&](const RankedCandidate& known) {
+    return known.estimate.value <= value && same_shape(known.candidate, candidate, device_pool_);
+  });
+}
+
+void BestOfTraits::insert(std::vector<RankedCandidate>& of_trait, const CandidatePlan& candidate, const Estimate& estimate) const {
+  std::erase_if(of_trait, [&](const RankedCandidate& known) { return same_shape(known.candidate, candidate, device_pool_); });
+  const auto better = [](double value, const RankedCandidate& c) { return value < c.estimate.value; };
+  of_trait.insert(std::upper_bound(of_trait.begin(), of_trait.end(), estimate.value, better), {candidate, estimate});
+  if (of_trait.size() > of_each_) of_trait.pop_back();
+}
+
+void BestOfTraits::offer(const CandidatePlan& candidate, const Estimate& estimate) {
   bool held = false;
   for (const int trait : traits_of(candidate, device_pool_)) {
-    const auto known = by_trait_.find(trait);
-    if (known != by_trait_.end() && known->second.estimate.value <= estimate.value) continue;
-    if (!held && !may_be(candidate)) return;
+    auto& of_trait = best_[trait];
+    if (!is_wanted(of_trait, candidate, estimate.value)) continue;
+    if (!held && !may_be(candidate, device_pool_)) return;
     held = true;
-    by_trait_.insert_or_assign(trait, RankedCandidate{candidate, estimate});
+    insert(of_trait, candidate, estimate);
   }
 }
 
-std::vector<RankedCandidate> Shortlist::best_by_trait() const {
+std::vector<RankedCandidate> BestOfTraits::all() const {
   std::vector<RankedCandidate> all;
-  for (const auto& [trait, ranked] : by_trait_)
-    if (std::ranges::find(all, ranked.candidate, &RankedCandidate::candidate) == all.end()) all.push_back(ranked);
+  for (const auto& [trait, of_trait] : best_)
+    for (const RankedCandidate& ranked : of_trait)
+      if (std::ranges::find(all, ranked.candidate, &RankedCandidate::candidate) == all.end()) all.push_back(ranked);
   std::ranges::stable_sort(all, {}, [](const RankedCandidate& ranked) { return ranked.estimate.value; });
   return all;
 }
@@ -121,16 +143,22 @@ double Shortlist::threshold() const {
   return ranked_candidates_.size() < most_ ? far : std::min(far, ranked_candidates_.back().estimate.value);
 }
 
+void Shortlist::pass_by(const CandidatePlan& candidate, const Estimate& estimate) {
+  if (!looks_again_ || candidate.pipelines.empty() || estimate.seconds <= 0) return;
+  if (estimate.fits && over_limits(candidate, estimate) <= 1) of_traits_.offer(candidate, estimate);
+}
+
 void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) {
   if (candidate.pipelines.empty() || estimate.seconds <= 0) return;
   if (!estimate.fits) {
     const bool nearest = !nearest_ || estimate.excess < nearest_->estimate.excess;
-    if (nearest && may_be(candidate)) nearest_ = RankedCandidate{candidate, estimate};
+    if (nearest && may_be(candidate, device_pool_)) nearest_ = RankedCandidate{candidate, estimate};
     return keep_tight(candidate, estimate);
   }
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);
-  keep_best_of_traits(candidate, estimate);
-  if (estimate.value >= threshold() || !may_be(candidate)) return;
+  by_trait_.offer(candidate, estimate);
+  if (looks_again_) of_traits_.offer(candidate, estimate);
+  if (estimate.value >= threshold() || !may_be(candidate, device_pool_)) return;
   std::size_t alike = 0, worst = 0, twins = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < ranked_candidates_.size(); ++i) {
     if (!same_shape(ranked_candidates_[i].candidate, candidate, device_pool_)) continue;
