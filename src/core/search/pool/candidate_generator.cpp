@@ -68,7 +68,7 @@ void CandidateGenerator::run(const std::function<void()>& more_found) {
   if (!device_pool_.request.constraints.recompute && needs_recompute()) try_all(plan::Recompute::full);
   if (list_.ranked_candidates().empty() || !fits_with_whole_tokens_) few_devices(tuning::most_of_all_columns);
   fewer_zones();
-  if (list_.ranked_candidates().empty() && list_.doubtful().empty() && !list_.nearest_miss()) least_memory();
+  if (list_.ranked_candidates().empty() && list_.doubtful().empty() && list_.nearest_misses().empty()) least_memory();
 }
 
 /// Where no cut fits: as many stages as there are groups of devices, the smallest microbatch, everything recomputed.

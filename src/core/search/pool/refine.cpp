@@ -91,7 +91,7 @@ void Refine::forecast(const Shortlist& list) {
     if (!found_.empty() && (stop() || ranked.estimate.value > found_.front().value)) continue;
     attempt(ranked);
   }
-  if (found_.empty() && !broken_ && list.nearest_miss()) attempt(*list.nearest_miss());
+  if (found_.empty() && !broken_ && !stop()) make_fit(list);
 }
 
 /// Always the one that may be the best by its corrected estimate, less what that may err; strata that are not known yet err more.

@@ -72,6 +72,8 @@ class Refine {
   std::optional<RankedCandidate> recomputing(RankedCandidate);
   RankedCandidate with_whole_passes(RankedCandidate);
   void descend(RankedCandidate, Shortlist&);
+  void make_fit(const Shortlist&);
+  std::optional<RankedCandidate> with_less_memory(const RankedCandidate&);
   void forecast_traits(const Shortlist&);
   void forecast_misses_recomputing();
   std::vector<Climb> starts(bool of_traits) const;

@@ -80,6 +80,18 @@ void Shortlist::doubt(const CandidatePlan& candidate, const Estimate& estimate, 
   if (doubtful_.size() > tuning::most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
 }
 
+void Shortlist::keep_nearest(const CandidatePlan& candidate, const Estimate& estimate) {
+  const auto twin = std::ranges::find_if(nearest_, [&](const RankedCandidate& c) { return same_slots(c.candidate, candidate); });
+  if (twin != nearest_.end() && twin->estimate.excess <= estimate.excess) return;
+  const auto better = [](double excess, const RankedCandidate& c) { return excess < c.estimate.excess; };
+  const auto place = std::upper_bound(nearest_.begin(), nearest_.end(), estimate.excess, better);
+  if ((place == nearest_.end() && nearest_.size() >= tuning::most_nearest) || !may_be(candidate, device_pool_)) return;
+  const auto index = place - nearest_.begin();
+  if (twin != nearest_.end()) nearest_.erase(twin);  // it misses by more, so it stands behind
+  nearest_.insert(nearest_.begin() + index, {candidate, estimate});
+  if (nearest_.size() > tuning::most_nearest) nearest_.pop_back();
+}
+
 void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estimate) {
   if (estimate.full > tuning::nearly_full || estimate.value >= threshold() || over_limits(candidate, estimate) > 1) return;
   const auto better = [](double value, const RankedCandidate& c) { return value < c.estimate.value; };
@@ -151,8 +163,7 @@ void Shortlist::pass_by(const CandidatePlan& candidate, const Estimate& estimate
 void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) {
   if (candidate.pipelines.empty() || estimate.seconds <= 0) return;
   if (!estimate.fits) {
-    const bool nearest = !nearest_ || estimate.excess < nearest_->estimate.excess;
-    if (nearest && may_be(candidate, device_pool_)) nearest_ = RankedCandidate{candidate, estimate};
+    keep_nearest(candidate, estimate);
     return keep_tight(candidate, estimate);
   }
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);

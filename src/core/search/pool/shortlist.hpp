@@ -61,11 +61,12 @@ class Shortlist {
   const std::vector<RankedCandidate>& doubtful() const { return doubtful_; }
   /// Those that do not fit the memory by little, the best first: estimates of memory err, too.
   const std::vector<RankedCandidate>& tight() const { return tight_; }
-  /// Of those that fit no memory the one that misses least.
-  const std::optional<RankedCandidate>& nearest_miss() const { return nearest_; }
+  /// Of those that fit no memory the ones that miss least, the nearest first, one of each choice of devices.
+  const std::vector<RankedCandidate>& nearest_misses() const { return nearest_; }
 
  private:
   void doubt(const CandidatePlan&, const Estimate&, double excess);
+  void keep_nearest(const CandidatePlan&, const Estimate&);
   void keep_tight(const CandidatePlan&, const Estimate&);
   void drop_worst_twin(const CandidatePlan&);
 
@@ -76,7 +77,7 @@ class Shortlist {
   bool looks_again_;  ///< is_looked_at_again()
   std::vector<RankedCandidate> doubtful_, tight_;
   std::vector<double> excesses_;  ///< of the doubtful
-  std::optional<RankedCandidate> nearest_;
+  std::vector<RankedCandidate> nearest_;
 };
 
 /// Numbers of what a request could fix and the candidate has: its depth in powers of two; in pools up to `tuning::pool_of_many_traits` also
