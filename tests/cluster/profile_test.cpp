@@ -72,6 +72,50 @@ TEST(OperationTime, ExactThenLinearThenProportional) {
   EXPECT_DOUBLE_EQ(*ask(times, 1, 192), 2.5) << "another length: by tokens";
 }
 
+std::optional<SizedTime> sized(const std::vector<OperationTime>& times, int sequences) {
+  Profile p;
+  p.operation_times = times;
+  return sized_operation_time(p, "cpu", "mlp_forward", 1, sequences, 128, Precision::fp32);
+}
+
+void expect_between(const std::optional<SizedTime>& found, double time, double least, double most) {
+  ASSERT_TRUE(found);
+  EXPECT_DOUBLE_EQ(found->time.value, time);
+  EXPECT_DOUBLE_EQ(found->least.value, least);
+  EXPECT_DOUBLE_EQ(found->most.value, most);
+}
+
+/// More tokens take no less time, and a token no more time among more of them.
+TEST(SizedOperationTime, LiesBetweenWhatItsNeighboursAllow) {
+  const std::vector<OperationTime> filling{measured(1, 128, 4), measured(4, 128, 8), measured(16, 128, 20)};
+  expect_between(sized(filling, 4), 8, 8, 8);
+  expect_between(sized(filling, 2), 4 + 4.0 / 3, 4, 8);
+  expect_between(sized(filling, 8), 12, 10, 16);
+  const std::vector<OperationTime> in_proportion{measured(1, 128, 4), measured(4, 128, 16)};
+  expect_between(sized(in_proportion, 3), 12, 12, 12);
+}
+
+TEST(SizedOperationTime, PastTheLargestItRisesAtLeastAsSteeplyAsBefore) {
+  const std::vector<OperationTime> filling{measured(1, 128, 4), measured(2, 128, 5), measured(4, 128, 8)};
+  expect_between(sized(filling, 16), 32, 8 + 12 * 1.5, 32);
+  expect_between(sized({measured(1, 128, 4)}, 16), 64, 4, 64);
+  expect_between(sized({measured(1, 128, 4), measured(2, 128, 8)}, 16), 64, 64, 64);
+  expect_between(sized({measured(1, 128, 4), measured(2, 128, 3)}, 4), 6, 3, 6);
+}
+
+TEST(SizedOperationTime, BelowTheSmallestItIsNoMoreThanThat) { expect_between(sized({measured(8, 128, 4)}, 2), 1, 1, 4); }
+
+/// Scatter can make a larger size the faster one.
+TEST(SizedOperationTime, OfSamplesThatContradictEachOtherTheEndsAreBoth) {
+  expect_between(sized({measured(2, 128, 5), measured(4, 128, 4)}, 3), 4.5, 4, 5);
+  expect_between(sized({measured(2, 128, 4), measured(4, 128, 12)}, 3), 8, 6, 9);
+}
+
+TEST(IsPerElement, NoLayersOperation) {
+  for (const char* name : {"adamw", "squared_norm", "cast", "add"}) EXPECT_TRUE(is_per_element(name));
+  EXPECT_FALSE(is_per_element("mlp_forward"));
+}
+
 TEST(OperationTime, PrefersItsOwnLength) {
   const std::vector<OperationTime> times{measured(1, 1024, 100.0), measured(2, 128, 3.0), measured(8, 128, 9.0)};
   EXPECT_DOUBLE_EQ(*ask(times, 16, 128), 18.0) << "2048 tokens, but in short sequences";

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -60,6 +61,41 @@ TEST(ProfileCost, MeasuredTimesAreTakenAsTheyAre) {
   EXPECT_EQ(cost.time.value, 0.125);
   EXPECT_EQ(cost.relative_error, 0.03);
   EXPECT_FALSE(cost.estimated);
+}
+
+/// The error of a size that was not measured goes to the ends between which its time lies: flat, or in proportion.
+TEST(ProfileCost, ErrorsGrowWhereTheSizeWasNotMeasured) {
+  auto profile = fixture::uniform_cluster(1, 1);
+  profile.device_types[0].peak_fp32.value = profile.device_types[0].memory_bandwidth.value = 1e30;  // no floor
+  const auto measured = [&](int sequences, double seconds) {
+    profile.operation_times.push_back({"slow", "mlp_forward", 1, sequences, 64, Precision::fp32, {seconds}, 0.03});
+  };
+  const auto error = [&](int sequences) {
+    return ProfileCost{profile}.operation(mini, "slow", Operation::mlp_forward, {sequences, 64, 1, 0, Precision::fp32}).relative_error;
+  };
+  measured(1, 4);
+  EXPECT_NEAR(error(1), 0.03, 1e-12);
+  EXPECT_NEAR(error(16), 0.03 + 60.0 / 64, 1e-12) << "64 in proportion, 4 at least";
+  measured(4, 8);
+  EXPECT_NEAR(error(4), 0.03, 1e-12);
+  EXPECT_NEAR(error(16), 0.03 + (32 - 24.0) / 32, 1e-12) << "as steep as before: 24";
+  measured(16, 20);
+  EXPECT_NEAR(error(16), 0.03, 1e-12);
+  EXPECT_NEAR(error(8), 0.03 + 4.0 / 12, 1e-12) << "12 on the line, 16 at most";
+}
+
+/// What a device's own peak allows is a floor: one that is reached already leaves nothing open.
+TEST(ProfileCost, OfASizeThatWasNotMeasuredThePeakIsAFloor) {
+  auto profile = fixture::uniform_cluster(1, 1);
+  const model::LayerShape one{1, 64, 1, 0, Precision::fp32}, many{16, 64, 1, 0, Precision::fp32};
+  const auto at_peak = ProfileCost{profile}.operation(mini, "slow", Operation::mlp_forward, one).time;
+  const auto floor = ProfileCost{profile}.operation(mini, "slow", Operation::mlp_forward, many).time;
+  for (const double times : {1.0, 2.0}) {
+    profile.operation_times = {{"slow", "mlp_forward", 1, 1, 64, Precision::fp32, at_peak * times, 0}};
+    const auto cost = ProfileCost{profile}.operation(mini, "slow", Operation::mlp_forward, many);
+    EXPECT_NEAR(cost.relative_error, std::max(0.0, 1 - floor / cost.time), 1e-12);
+    EXPECT_LE(cost.relative_error, 1 - 1 / times + 0.05) << "of twice the floor, half";
+  }
 }
 
 TEST(ProfileCost, UnmeasuredOperationIsTheRoofline) {
@@ -129,6 +165,21 @@ TEST(ProfileCost, AdamWIsPerElement) {
   EXPECT_DOUBLE_EQ(ProfileCost{profile}.adamw("slow", 1000, Precision::bf16).time.value, 30e3 / 10e9);
   profile.operation_times.push_back({"slow", "adamw", 1, 1, 1, Precision::fp32, {0.002}, 0.1});
   EXPECT_DOUBLE_EQ(ProfileCost{profile}.adamw("slow", 500'000, Precision::fp32).time.value, 0.001);
+}
+
+/// By the norm's own rate where that was measured, else at the rate of the memory.
+TEST(ProfileCost, SquaredNormIsPerElement) {
+  auto profile = fixture::uniform_cluster(1, 1);
+  const auto plan = plan::even_plan(mini, 64, 2, Precision::fp32, 1, 1, 1, 2);
+  const auto program = program::lower(plan, fixture::placed(profile));
+  const auto& c = program.classes.front();
+  const auto norm = std::ranges::find_if(c.instructions, [](const auto& i) { return i.template as<program::SquaredNorm>() != nullptr; });
+  ASSERT_NE(norm, c.instructions.end());
+  const auto elements = static_cast<double>(c.parts.at(static_cast<std::size_t>(norm->as<program::SquaredNorm>()->part)).trained_elements());
+  const auto seconds = [&] { return ProfileCost{profile}.compute(program, c, *norm, 2).time.value; };
+  EXPECT_DOUBLE_EQ(seconds(), 4 * elements / 10e9);
+  profile.operation_times.push_back({"slow", "squared_norm", 1, 1, 1, Precision::fp32, {0.004}, 0.1});
+  EXPECT_DOUBLE_EQ(seconds(), 4e-9 * elements);
 }
 
 TEST(ProfileCost, UnknownTypeAndRankAreNamed) {

@@ -170,10 +170,13 @@ struct LinkSample {
 };
 std::vector<LinkPiece> fit_pieces(std::vector<LinkSample>);
 
+/// Whether an operation is timed by the element and not by the layer: "adamw", "squared_norm", "cast", "add".
+bool is_per_element(const std::string& operation);
+
 /// A measured operation of one layer kind. Median seconds of one run.
 struct OperationTime {
   std::string device_type;
-  std::string operation;  ///< model::to_string(Operation), or "adamw", "cast", "add" (seconds per million elements)
+  std::string operation;  ///< model::to_string(Operation), or one that is_per_element() (seconds per million elements)
   int tensor_parallel = 1;
   int sequences = 1;  ///< microbatch
   int length = 1;
@@ -219,8 +222,18 @@ ZonePrice& zone_price(Profile&, const std::string& type, const std::string& zone
 const Link& link_between(const Profile&, Rank a, Rank b);
 /// The uplink of a zone, or nullptr: its hosts' messages to other zones do not hold each other up.
 const Uplink* uplink_of(const Profile&, const std::string& zone);
-/// Time of an operation: exact size, else linear in tokens between the neighbouring measured sizes of the same (type, operation,
-/// tensor_parallel, precision), proportional beyond; nullopt when that combination was never measured.
+/// What a profile says of an operation at a size, and between what its time lies where that size was not measured. Both ends follow from
+/// two assumptions: more tokens never take less time, and a token never takes more time among more of them. Past the largest of several sizes,
+/// the time moreover rises at least as steeply as between the last two: a device that fills up gets no faster. At a measured size all
+/// three are equal.
+struct SizedTime {
+  Seconds time, least, most;
+};
+/// Exact size, else linear in tokens between the neighbouring measured sizes of the same (type, operation, tensor_parallel, precision),
+/// proportional beyond; nullopt when that combination was never measured.
+std::optional<SizedTime> sized_operation_time(const Profile&, const std::string& device_type, const std::string& operation,
+                                              int tensor_parallel, int sequences, int length, Precision);
+/// Its time alone.
 std::optional<Seconds> operation_time(const Profile&, const std::string& device_type, const std::string& operation, int tensor_parallel,
                                       int sequences, int length, Precision);
 /// The profile for some of its devices, in whatever order they are ranks now; nothing where one of them was not measured, or not with as

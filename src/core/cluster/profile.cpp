@@ -16,17 +16,31 @@ struct CurveSample {
 
 std::int64_t tokens(int sequences, int length) { return std::int64_t{sequences} * length; }
 
+Seconds in_proportion(const CurveSample& sample, std::int64_t wanted) {
+  return sample.time * (static_cast<double>(wanted) / static_cast<double>(sample.tokens));
+}
+
+/// On the line through both.
+Seconds on_line(const CurveSample& a, const CurveSample& b, std::int64_t wanted) {
+  const double part = static_cast<double>(wanted - a.tokens) / static_cast<double>(b.tokens - a.tokens);
+  return a.time * (1 - part) + b.time * part;
+}
+
+/// Samples scatter, so that the ends may be the wrong way round.
+SizedTime between(Seconds time, Seconds one, Seconds other) { return {time, std::min({time, one, other}), std::max({time, one, other})}; }
+
 /// Linear between neighbours, proportional outside them. `samples` is in increasing order of tokens, which differ.
-Seconds interpolate(const std::vector<CurveSample>& samples, std::int64_t wanted) {
+SizedTime interpolate(const std::vector<CurveSample>& samples, std::int64_t wanted) {
   const auto above = std::ranges::lower_bound(samples, wanted, {}, &CurveSample::tokens);
-  if (above != samples.end() && above->tokens == wanted) return above->time;
-  if (above == samples.begin() || above == samples.end()) {
-    const CurveSample& nearest = above == samples.end() ? samples.back() : *above;
-    return nearest.time * (static_cast<double>(wanted) / static_cast<double>(nearest.tokens));
-  }
+  if (above != samples.end() && above->tokens == wanted) return {above->time, above->time, above->time};
+  if (above == samples.begin()) return between(in_proportion(*above, wanted), in_proportion(*above, wanted), above->time);
   const CurveSample& below = *(above - 1);
-  const double part = static_cast<double>(wanted - below.tokens) / static_cast<double>(above->tokens - below.tokens);
-  return below.time * (1 - part) + above->time * part;
+  if (above == samples.end()) {
+    const Seconds as_steep = samples.size() > 1 ? on_line(*(above - 2), below, wanted) : below.time;
+    return between(in_proportion(below, wanted), in_proportion(below, wanted), std::max(below.time, as_steep));
+  }
+  return between(on_line(below, *above, wanted), std::max(below.time, in_proportion(*above, wanted)),
+                 std::min(above->time, in_proportion(below, wanted)));
 }
 
 /// In order of tokens; of several with as many tokens, the one of the nearest length.
@@ -49,13 +63,17 @@ const DeviceType* find_type(const Profile& profile, const std::string& name) {
   return found == profile.device_types.end() ? nullptr : &*found;
 }
 
-std::optional<Seconds> operation_time(const Profile& profile, const std::string& device_type, const std::string& operation,
-                                      int tensor_parallel, int sequences, int length, Precision precision) {
+bool is_per_element(const std::string& operation) {
+  return operation == "adamw" || operation == "squared_norm" || operation == "cast" || operation == "add";
+}
+
+std::optional<SizedTime> sized_operation_time(const Profile& profile, const std::string& device_type, const std::string& operation,
+                                              int tensor_parallel, int sequences, int length, Precision precision) {
   std::vector<CurveSample> same_length, all;
   for (const OperationTime& t : profile.operation_times) {
     if (t.tensor_parallel != tensor_parallel || t.precision != precision || t.operation != operation || t.device_type != device_type)
       continue;
-    if (t.sequences == sequences && t.length == length) return t.time;
+    if (t.sequences == sequences && t.length == length) return SizedTime{t.time, t.time, t.time};
     const CurveSample sample{tokens(t.sequences, t.length), std::abs(t.length - length), t.time};
     all.push_back(sample);
     if (t.length == length) same_length.push_back(sample);
@@ -65,6 +83,12 @@ std::optional<Seconds> operation_time(const Profile& profile, const std::string&
   std::vector<CurveSample>& samples = same_length.empty() ? all : same_length;
   sort_and_thin(samples);
   return interpolate(samples, tokens(sequences, length));
+}
+
+std::optional<Seconds> operation_time(const Profile& profile, const std::string& device_type, const std::string& operation,
+                                      int tensor_parallel, int sequences, int length, Precision precision) {
+  const auto sized = sized_operation_time(profile, device_type, operation, tensor_parallel, sequences, length, precision);
+  return sized ? std::optional{sized->time} : std::nullopt;
 }
 
 std::string why_stale(const Profile& profile, const std::vector<Device>& devices, const std::string& software,

@@ -236,6 +236,18 @@ Seconds roofline_of(const cluster::Profile& profile, const model::Config& model,
   return roofline(profile, type, shape.precision, work_of(model, shape, operation, execution), execution.host);
 }
 
+/// How far the time may be off where the size was not measured: to the ends between which it lies. The lower one is no less than the
+/// device's own measured peak and memory rate allow.
+double size_error(const cluster::Profile& profile, const model::Config& model, const std::string& type, model::Operation operation,
+                  const model::LayerShape& shape, const Execution& execution, const cluster::SizedTime& sized) {
+  if (sized.least == sized.most) return 0;
+  const cluster::DeviceType* about = cluster::find_type(profile, type);
+  const bool has_rates = about && about->memory_bandwidth.value > 0 && cluster::product_peak(*about, shape.precision).value > 0;
+  const Seconds ideal = has_rates ? roofline_of(profile, model, type, operation, shape, execution) : Seconds{};
+  const Seconds least = std::min(sized.time, std::max(sized.least, ideal));
+  return std::max(sized.time - least, sized.most - sized.time) / sized.time;
+}
+
 /// Degrees measured for this operation, nearest to the wanted one first (by ratio, the smaller one of two).
 std::vector<int> measured_degrees(const cluster::Profile& profile, const std::string& type, const std::string& operation,
                                   const model::LayerShape& shape) {
@@ -259,11 +271,14 @@ std::optional<Cost> scaled_cost(const cluster::Profile& profile, const model::Co
     model::LayerShape there = shape;
     there.tensor_parallel = degree;
     there.tensor_index = 0;
-    const auto measured = cluster::operation_time(profile, type, name, degree, shape.sequences, shape.length, shape.precision);
+    const auto measured = cluster::sized_operation_time(profile, type, name, degree, shape.sequences, shape.length, shape.precision);
     const Seconds ideal = roofline_of(profile, model, type, operation, there, execution),
                   wanted = roofline_of(profile, model, type, operation, shape, execution);
-    if (measured && is_time(*measured) && is_time(ideal) && is_time(wanted))
-      return Cost{*measured * (wanted / ideal), scaled_error + scatter_of(profile, type, name, degree, shape), true};
+    if (measured && is_time(measured->time) && is_time(ideal) && is_time(wanted))
+      return Cost{measured->time * (wanted / ideal),
+                  scaled_error + scatter_of(profile, type, name, degree, shape) +
+                      size_error(profile, model, type, operation, there, execution, *measured),
+                  true};
   }
   return std::nullopt;
 }
@@ -316,8 +331,12 @@ Cost operation_cost(const cluster::Profile& profile, const model::Config& model,
                     const model::LayerShape& shape, const Execution& execution) {
   const std::string name{model::to_string(operation)};
   const auto measured =
-      cluster::operation_time(profile, device_type, name, shape.tensor_parallel, shape.sequences, shape.length, shape.precision);
-  if (measured && is_time(*measured)) return {*measured, scatter_of(profile, device_type, name, shape.tensor_parallel, shape), false};
+      cluster::sized_operation_time(profile, device_type, name, shape.tensor_parallel, shape.sequences, shape.length, shape.precision);
+  if (measured && is_time(measured->time))
+    return {measured->time,
+            scatter_of(profile, device_type, name, shape.tensor_parallel, shape) +
+                size_error(profile, model, device_type, operation, shape, execution, *measured),
+            false};
   if (const auto scaled = scaled_cost(profile, model, device_type, operation, shape, execution)) return *scaled;
   return {roofline_of(profile, model, device_type, operation, shape, execution), error_of(profile, device_type, shape.precision), true};
 }

@@ -58,11 +58,11 @@ bool is_measured(const cluster::Profile&, const std::string& device_type, model:
 /// The part of a whole operation's FLOPs that a half of it takes.
 double share_of_whole(const model::Config&, model::Operation half, const model::LayerShape&);
 
-/// Measured, else scaled from another degree, else roofline (ProfileCost says more).
+/// Measured (of a size that was not, between its neighbours or in proportion, with what that may be off), else scaled from another degree, else roofline (ProfileCost says more).
 Cost operation_cost(const cluster::Profile&, const model::Config&, const std::string& device_type, model::Operation,
                     const model::LayerShape&, const Execution& = {});
 
-/// Seconds per element of "adamw", "add" or "cast" on a type, in this precision or else any; nullopt when never measured.
+/// Seconds per element of an operation that is_per_element() on a type, in this precision or else any; nullopt when never measured.
 std::optional<Cost> element_cost(const cluster::Profile&, const std::string& device_type, const std::string& operation, Precision);
 
 }  // namespace flotilla::simulate

@@ -118,6 +118,10 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
   };
   const auto streamed = [&](Bytes bytes) { return state_->streamed(c.device_type, bytes); };
   const auto gradients = [&](std::int64_t count) { return streamed({std::max<std::int64_t>(1, count) * fp32_bytes}); };
+  const auto norm = [&](std::int64_t count) {
+    const auto measured = state_->types().per_element(c.device_type, "squared_norm", program.plan.precision);
+    return measured ? Cost{measured->time * static_cast<double>(count), measured->relative_error, false} : gradients(count);
+  };
   return std::visit(
       Overloaded{
           [&](const program::LayerOperation& work) {
@@ -128,7 +132,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
           [&](const program::TokenLoad&) { return streamed({2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)}); },
           [&](const program::DocumentLoad&) { return streamed({2 * fp32_bytes * sequences * c.shape.length}); },
           [&](const program::ZeroFill& work) { return gradients(elements(work.part, -1)); },
-          [&](const program::SquaredNorm& work) { return gradients(elements(work.part, work.shard)); },
+          [&](const program::SquaredNorm& work) { return norm(elements(work.part, work.shard)); },
           [&](const program::RegionCopy& work) { return streamed(2 * work.bytes); },
           [&](const program::ShardExtraction& work) { return streamed(2 * work.bytes); },
           [&](const program::OptimizerUpdate& work) { return state_->update(program, c, elements(work.part, work.shard), *this); },
