@@ -31,13 +31,16 @@ TEST(Peak, IsARate) {
   EXPECT_LT(peak, 1e14);
 }
 
-TEST(ElementTimes, AllThreeInEachPrecision) {
+constexpr Bytes plenty{std::int64_t{1} << 30};
+
+TEST(ElementTimes, AllFourInEachPrecision) {
   for (Precision precision : {Precision::fp32, Precision::bf16}) {
-    const auto times = flotilla::probe::element_times({flotilla::model::built_in("gpt2-tiny"), 16, 1, 0, precision}, Seconds{0.01});
-    ASSERT_EQ(times.size(), 3u);
+    const auto times = flotilla::probe::element_times({flotilla::model::built_in("gpt2-tiny"), 16, 1, 0, precision}, Seconds{0.01}, plenty);
+    ASSERT_EQ(times.size(), 4u);
     EXPECT_EQ(times[0].operation, "adamw");
-    EXPECT_EQ(times[1].operation, "cast");
-    EXPECT_EQ(times[2].operation, "add");
+    EXPECT_EQ(times[1].operation, "squared_norm");
+    EXPECT_EQ(times[2].operation, "cast");
+    EXPECT_EQ(times[3].operation, "add");
     for (const auto& t : times) EXPECT_GT(t.per_million.value, 1e-6) << t.operation << ": a million elements do not pass in a microsecond";
   }
 }
@@ -49,10 +52,40 @@ TEST(ElementTimes, AreReadOffTheClockThatIsGiven) {
   };
   const auto model = flotilla::model::built_in("gpt2-tiny");
   const auto elements = static_cast<double>(flotilla::model::parameter_count(model));
-  for (const auto& t : flotilla::probe::element_times({model, 16}, Seconds{0.001}, a_second_a_look)) {
+  for (const auto& t : flotilla::probe::element_times({model, 16}, Seconds{0.001}, plenty, a_second_a_look)) {
     EXPECT_DOUBLE_EQ(t.per_million.value, 1e6 / elements) << t.operation << ": a second a run";
     EXPECT_EQ(t.relative_scatter, 0) << t.operation;
   }
+}
+
+TEST(ElementTimes, TakeAQuarterOfTheMemoryAtMost) {
+  const auto a_second_a_look = [] {
+    static double seconds = 0;
+    return Seconds{seconds += 1};
+  };
+  constexpr Bytes little{4 * 5 * sizeof(float) * 1000};
+  const flotilla::compute::Setup setup{flotilla::model::built_in("gpt2-tiny"), 16};
+  for (const auto& t : flotilla::probe::element_times(setup, Seconds{0.001}, little, a_second_a_look))
+    EXPECT_DOUBLE_EQ(t.per_million.value, 1e6 / 1000) << t.operation << ": on a thousand elements";
+}
+
+/// Starting small tensors is part of the optimizer's time.
+TEST(TrainingPart, HasTheModelsTensorsBlocksFirst) {
+  const auto model = flotilla::model::built_in("gpt2");
+  const auto whole = flotilla::probe::training_part(model, std::int64_t{1} << 40);
+  EXPECT_EQ(whole.elements, flotilla::model::parameter_count(model));
+  EXPECT_EQ(whole.slots.size(), flotilla::model::tensors(model).size());
+  const auto some = flotilla::probe::training_part(model, 16 << 20);
+  EXPECT_EQ(some.elements, 16 << 20);
+  EXPECT_EQ(some.slots.back().offset + some.slots.back().elements, some.elements);
+  std::int64_t next = 0;
+  for (const auto& slot : some.slots) {
+    EXPECT_EQ(slot.offset, next);
+    EXPECT_GT(slot.elements, 0);
+    next += slot.elements;
+  }
+  EXPECT_GT(some.slots.size(), 24u) << "two blocks of twelve tensors and some of the third";
+  EXPECT_LT(some.slots.size(), 37u);
 }
 
 TEST(Throttled, ElementsTakeAsManyTimesAsLong) {

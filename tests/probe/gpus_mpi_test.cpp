@@ -10,6 +10,7 @@
 #include "flotilla/model/operations.hpp"
 #include "flotilla/nccl/library.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
+#include "few_blocks.hpp"
 #include "freshness.hpp"
 #include "probe/tiny_probe.hpp"
 
@@ -38,7 +39,7 @@ void expect_everything_of(const cluster::Profile& profile, const cluster::Device
     EXPECT_GT(cluster::operation_time(profile, type.name, name, 1, 1, 32, Precision::fp32).value_or(Seconds{}).value, 0)
         << type.name << name;
   }
-  for (const char* name : {"adamw", "cast", "add", "mlp_backward_input", "head_backward_weights"})
+  for (const char* name : {"adamw", "squared_norm", "cast", "add", "mlp_backward_input", "head_backward_weights"})
     EXPECT_TRUE(
         std::ranges::any_of(profile.operation_times, [&](const auto& t) { return t.device_type == type.name && t.operation == name; }))
         << type.name << ' ' << name;
@@ -72,6 +73,37 @@ TEST(Gpus, AreMeasuredByTheRanksThatComputeOnThem) {
   EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
   EXPECT_EQ(why_not_fresh(profile, discover(world(), request), request, Seconds{3600}, utc_now()), "");
   EXPECT_NE(why_not_fresh(profile, discover(world(), tiny()), tiny(), Seconds{3600}, utc_now()), "") << "the ranks compute on CPUs now";
+}
+
+/// Shapes that share a GPU's memory compute what each computes in memory of its own, also when a larger one has moved it.
+TEST(Gpus, MemoryIsTakenInTurns) {
+  const auto request = on_gpus();
+  const auto turns = std::make_shared<TakenInTurns>();
+  const auto shape = [&](int sequences, bool shares) {
+    return FewBlocks{request.model, request.length, {Precision::fp32, 1, sequences, true}, 1, 2, request.device, shares ? turns : nullptr};
+  };
+  const auto digest = [](FewBlocks& blocks) {
+    std::vector<std::vector<double>> samples;
+    blocks.prepare();
+    blocks.pass(samples);
+    blocks.halves(samples);
+    blocks.update();
+    const auto result = blocks.digest();
+    blocks.release();
+    return result;
+  };
+  std::vector<std::uint64_t> expected;
+  for (const int sequences : {1, 3}) {
+    auto own = shape(sequences, false);
+    expected.push_back(digest(own));
+  }
+  EXPECT_NE(expected[0], expected[1]);
+  auto small = shape(1, true), large = shape(3, true);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(digest(small), expected[0]) << "round " << round;
+    EXPECT_EQ(digest(large), expected[1]) << "round " << round;
+  }
+  mpi::barrier(world().control(), patience);
 }
 
 TEST(Gpus, AndCpusAreTypesOfOneProfile) {

@@ -70,7 +70,7 @@ TEST(Measure, EverythingIsThereAndTheSameOnEveryRank) {
         ASSERT_TRUE(time) << name << " at degree " << degree;
         EXPECT_GT(time->value, 0) << name;
       }
-    for (const char* name : {"adamw", "cast", "add"}) {
+    for (const char* name : {"adamw", "squared_norm", "cast", "add"}) {
       const auto time = cluster::operation_time(profile, type.name, name, 1, 1, 1, precision);
       ASSERT_TRUE(time) << name;
       EXPECT_GT(time->value, 0) << name;

@@ -186,6 +186,26 @@ TEST(Settled, CountsUndisturbedVisits) {
   EXPECT_TRUE(settled(shape_samples, 3, true));
 }
 
+TEST(RepeatsItself, WherePassesOfEnoughVisitsAgree) {
+  const auto passes = [](std::vector<double> seconds) {
+    std::vector<ShapeSample> all(seconds.size());
+    for (std::size_t i = 0; i < seconds.size(); ++i) all[i].pass = Seconds{seconds[i]};
+    return all;
+  };
+  using flotilla::probe::repeats_itself;
+  EXPECT_TRUE(repeats_itself(passes({1, 1.005, 0.998}), 3));
+  EXPECT_FALSE(repeats_itself(passes({1, 1.005}), 3)) << "too few";
+  EXPECT_FALSE(repeats_itself(passes({1, 1.1, 0.95}), 3));
+}
+
+TEST(ExpectedTime, InProportionToOneAndByTheLineThroughMore) {
+  using flotilla::probe::expected_time;
+  EXPECT_DOUBLE_EQ(expected_time({{2, Seconds{3}}}, 8).value, 12);
+  EXPECT_DOUBLE_EQ(expected_time({{1, Seconds{1.0}}, {2, Seconds{1.1}}}, 16).value, 2.5) << "most of it does not grow";
+  EXPECT_DOUBLE_EQ(expected_time({{1, Seconds{1}}, {16, Seconds{4}}, {2, Seconds{9}}}, 11).value, 3) << "between the outermost";
+  EXPECT_DOUBLE_EQ(expected_time({{2, Seconds{1}}, {1, Seconds{2}}}, 4).value, 1) << "more sequences take no less";
+}
+
 TEST(Sampling, MeasuresEveryOperationAndGivesTheMemoryBack) {
   const MeasuredShape shape{Precision::fp32, 2, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
@@ -201,6 +221,10 @@ TEST(Sampling, MeasuresEveryOperationAndGivesTheMemoryBack) {
       EXPECT_LE(result.quick[o], result.seconds[o]) << "the slowest of two is never the quickest tenth";
     }
     EXPECT_GE(result.took, Seconds{0.01});
+    EXPECT_EQ(result.once.value > 0, fresh);
+    EXPECT_LE(result.once + result.wall, result.took);
+    EXPECT_GT(result.pass.value, 0);
+    EXPECT_LE(result.pass, result.wall);
     EXPECT_GE(result.disturbance(), 0);
     EXPECT_LT(result.disturbance(), 1);
   }

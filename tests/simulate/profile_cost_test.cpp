@@ -172,7 +172,8 @@ TEST(ProfileCost, SquaredNormIsPerElement) {
   auto profile = fixture::uniform_cluster(1, 1);
   const auto plan = plan::even_plan(mini, 64, 2, Precision::fp32, 1, 1, 1, 2);
   const auto program = program::lower(plan, fixture::placed(profile));
-  const auto& c = program.classes.front();
+  auto c = program.classes.front();
+  c.device_type = "slow";
   const auto norm = std::ranges::find_if(c.instructions, [](const auto& i) { return i.template as<program::SquaredNorm>() != nullptr; });
   ASSERT_NE(norm, c.instructions.end());
   const auto elements = static_cast<double>(c.parts.at(static_cast<std::size_t>(norm->as<program::SquaredNorm>()->part)).trained_elements());

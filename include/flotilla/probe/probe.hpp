@@ -20,7 +20,8 @@ struct ProbeRequest {
   int length = 0;  ///< tokens in a sequence
   std::vector<Precision> precisions{Precision::fp32};
   std::vector<int> tensor_parallel;                  ///< degrees; empty: 1, 2, 4, 8 as far as ranks and heads go
-  std::vector<int> sequences;                        ///< microbatch sizes; empty: 1, and 2, 4, 8 as far as memory and budget go
+  std::vector<int> sequences;                        ///< microbatch sizes; empty: 1, and more as far as memory and budget go
+  int largest_microbatch = 0;                        ///< sequences; the largest that plans will use; 0: not known
   compute::ComputeDevice device{};                   ///< what this rank computes on
   std::optional<cluster::Transport> transport{};     ///< between GPUs, beside the hosts' memory; absent: all that are there
   int threads = 0;                                   ///< compute threads of this rank; 0: topology::threads_per_rank

@@ -14,6 +14,7 @@ flotilla::probe::ProbeRequest probe_request(const Job& job) {
   request.precisions = {job.training.precision};
   request.threads = job.run.threads;
   request.memory_limit = job.device.memory;
+  request.largest_microbatch = job.plan.microbatch > 0 ? job.plan.microbatch : job.training.global_batch;
   request.budget = job.probe.budget;
   request.deadline = job.comm.deadline;
   request.transport = job.comm.transport;

@@ -180,6 +180,8 @@ class Training {
     request.length = length;
     request.zone = batch_.zone;
     request.device = place_.device;
+    const auto& largest = *std::ranges::max_element(place_.phases, {}, &session::Phase::global_batch);
+    if (job_.plan.microbatch == 0) request.largest_microbatch = largest.global_batch;
     return request;
   }
 

@@ -104,17 +104,14 @@ struct Passes {
   bool wrong = false;
 };
 
-/// Timed by the element, not by layer.
-bool is_per_element(const std::string& operation) { return operation == "adamw" || operation == "cast" || operation == "add"; }
-
-bool is_pass(const Correction& c) { return c.figure == FigureKind::operation && !is_per_element(c.operation); }
+bool is_pass(const Correction& c) { return c.figure == FigureKind::operation && !cluster::is_per_element(c.operation); }
 
 void infer(std::vector<Correction>& wrong, const std::map<std::string, Passes>& by_type, const std::vector<Case>& seen,
            const cluster::Profile& profile) {
   std::vector<Correction> inferred;
   for (const auto& time : profile.operation_times) {
     const auto found = by_type.find(time.device_type);
-    if (found == by_type.end() || !found->second.wrong || is_per_element(time.operation)) continue;
+    if (found == by_type.end() || !found->second.wrong || cluster::is_per_element(time.operation)) continue;
     auto factors = found->second.factors;
     std::ranges::sort(factors);
     const double factor = at_share(factors, 0.5), bar = found->second.last.error_bar;

@@ -1,13 +1,16 @@
 #include "coverage.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
 
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::probe {
 namespace {
 
-constexpr int largest_degree = 8, largest_microbatch = 8;
+constexpr int largest_degree = 8, largest_on_cpu = 8, largest_on_gpu = 64;
 
 }  // namespace
 
@@ -19,7 +22,27 @@ std::vector<int> degrees(const ProbeRequest& request, int ranks) {
   return found;
 }
 
-std::vector<MeasuredShape> shapes(const ProbeRequest& request, int ranks) {
+std::vector<int> microbatches(int largest, bool on_gpu) {
+  const int end = std::min(on_gpu ? largest_on_gpu : largest_on_cpu, largest > 0 ? largest : largest_on_gpu);
+  std::set<int> chosen{1, std::min(2, end), end};
+  std::vector<int> order{1};
+  if (end > 1) order.push_back(2);
+  if (end > 2) order.push_back(end);
+  while (true) {
+    std::pair<double, int> widest{1, 0};  // and the power of two in its middle
+    for (auto above = std::next(chosen.begin()); above != chosen.end(); ++above) {
+      const int below = *std::prev(above);
+      const double ratio = static_cast<double>(*above) / below;
+      const int middle = 1 << std::lround(std::log2(below * std::sqrt(ratio)) - 1e-9);  // the lower one of two
+      if (below < middle && middle < *above) widest = std::max(widest, {ratio, middle});
+    }
+    if (widest.second == 0) return order;
+    chosen.insert(widest.second);
+    order.push_back(widest.second);
+  }
+}
+
+std::vector<MeasuredShape> shapes(const ProbeRequest& request, int ranks, bool on_gpu) {
   std::vector<MeasuredShape> order;
   const auto add = [&](int sequences, bool required) {
     for (Precision precision : request.precisions)
@@ -27,8 +50,7 @@ std::vector<MeasuredShape> shapes(const ProbeRequest& request, int ranks) {
   };
   for (int sequences : request.sequences) add(sequences, true);
   if (!request.sequences.empty()) return order;
-  add(1, true);
-  for (int sequences = 2; sequences <= largest_microbatch; sequences *= 2) add(sequences, false);
+  for (int sequences : microbatches(request.largest_microbatch, on_gpu)) add(sequences, sequences == 1);
   return order;
 }
 
@@ -43,6 +65,7 @@ void check(const ProbeRequest& request) {
             model::largest_tensor_parallel(request.model), ", ", model::limit_of_tensor_parallel(request.model), " of ",
             request.model.name);
   for (int sequences : request.sequences) require(sequences >= 1, "a microbatch of ", sequences, " sequences; expected at least 1");
+  require(request.largest_microbatch >= 0, "a largest microbatch of ", request.largest_microbatch, " sequences; expected 0 or more");
   require(request.threads >= 0, request.threads, " threads; expected at least 1, or 0 for all that this rank may use");
   require(request.budget.value > 0 && request.deadline.value > 0, "budget and deadline must be longer than 0 s");
 }

@@ -39,7 +39,7 @@ void add(std::vector<std::uint16_t>& sum, const std::vector<std::uint16_t>& cont
 }
 
 /// The first run, which touches the memory, is dropped. `timed_run`: a run and what it took.
-ElementTime timed(const std::string& operation, std::size_t elements, Budget budget, const std::function<Seconds()>& timed_run) {
+ElementTime timed(const std::string& operation, std::int64_t elements, Budget budget, const std::function<Seconds()>& timed_run) {
   timed_run();
   std::vector<double> times;
   const Seconds end = now() + budget.time;
@@ -60,29 +60,31 @@ Seconds run_on(Workbench& bench, Clock clock, Work&& work) {
 /// A vector on the bench's device.
 class Vector {
  public:
-  Vector(Workbench& bench, std::size_t n, float value) : memory_{bench.take(Bytes{static_cast<std::int64_t>(n * sizeof(float))})} {
-    const std::vector<float> values(n, value);
-    bench.put(memory_->data(), std::as_bytes(std::span{values}));
+  Vector(Workbench& bench, std::int64_t n, float value) : memory_{bench.take(Bytes{n * width})} {
+    bench.put(memory_->data(), std::as_bytes(std::span{&value, 1}));
+    bench.repeat(memory_->data(), width, n * width);
+    bench.wait();
   }
   float* data() const { return reinterpret_cast<float*>(memory_->data()); }
 
  private:
+  static constexpr std::int64_t width = sizeof(float);
   std::unique_ptr<DeviceMemory> memory_;
 };
 
-std::size_t vector_length(const model::Config& model) {
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(model::parameter_count(model), 64 << 10, 16 << 20));
+/// Elements whose vectors take a quarter of the memory at most.
+std::int64_t vector_length(const compute::Setup& setup, Bytes memory) {
+  constexpr std::int64_t on_host = 16 << 20, on_gpu = 256 << 20, bytes_of_all = 5 * sizeof(float);
+  const std::int64_t most = setup.device.kind == cluster::DeviceKind::gpu ? on_gpu : on_host;
+  return std::min(most, std::max<std::int64_t>(1, memory.count / 4 / bytes_of_all));
 }
 
-ElementTime time_adamw(Workbench& bench, Precision precision, std::size_t n, Budget budget) {
+ElementTime time_adamw(Workbench& bench, Precision precision, const program::Part& part, Budget budget) {
+  const std::int64_t n = part.elements;
   const Vector parameters{bench, n, 0.1f}, gradients{bench, n, 1e-3f}, moment1{bench, n, 1e-4f}, moment2{bench, n, 1e-6f};
-  const auto copy = bench.take(precision == Precision::fp32 ? Bytes{} : static_cast<std::int64_t>(n) * element_size(precision));
+  const auto copy = bench.take(precision == Precision::fp32 ? Bytes{} : n * element_size(precision));
   std::byte* weights = precision == Precision::fp32 ? reinterpret_cast<std::byte*>(parameters.data()) : copy->data();
-  program::Part part;
-  part.name = "probe";
-  part.elements = static_cast<std::int64_t>(n);
-  part.slots = {{0, 0, part.elements}};
-  const std::vector<std::uint8_t> decays{1};
+  const std::vector<std::uint8_t> decays(part.slots.size(), 1);
   compute::AdamW step;
   step.learning_rate = 1e-6f;
   return timed("adamw", n, budget, [&] {
@@ -94,18 +96,30 @@ ElementTime time_adamw(Workbench& bench, Precision precision, std::size_t n, Bud
   });
 }
 
-ElementTime time_cast(Workbench& bench, Precision precision, std::size_t n, Budget budget) {
+ElementTime time_squared_norm(Workbench& bench, std::int64_t n, Budget budget) {
+  const Vector gradients{bench, n, 1e-3f};
+  const auto sum = bench.take(Bytes{sizeof(double)});
+  const double zero = 0;
+  bench.put(sum->data(), std::as_bytes(std::span{&zero, 1}));
+  return timed("squared_norm", n, budget, [&] {
+    return run_on(bench, budget.clock, [&] {
+      bench.backend().add_squared_norm({gradients.data(), static_cast<std::size_t>(n)}, reinterpret_cast<double*>(sum->data()));
+    });
+  });
+}
+
+ElementTime time_cast(Workbench& bench, Precision precision, std::int64_t n, Budget budget) {
   const Vector from{bench, n, 0.1f};
-  const auto to = bench.take(static_cast<std::int64_t>(n) * element_size(precision));
+  const auto to = bench.take(n * element_size(precision));
   return timed("cast", n, budget, [&] {
-    return run_on(bench, budget.clock, [&] { bench.backend().convert({from.data(), n}, to->data()); });
+    return run_on(bench, budget.clock, [&] { bench.backend().convert({from.data(), static_cast<std::size_t>(n)}, to->data()); });
   });
 }
 
 /// As collectives add: on the host, also where the rank computes on a GPU.
 template <class Element>
-ElementTime time_add(std::size_t n, Element half, Budget budget) {
-  std::vector<Element> sum(n, half), contribution(n, half);
+ElementTime time_add(std::int64_t n, Element half, Budget budget) {
+  std::vector<Element> sum(static_cast<std::size_t>(n), half), contribution(sum);
   return timed("add", n, budget, [&] {
     const Seconds start = budget.clock();
     add(sum, contribution);
@@ -115,12 +129,28 @@ ElementTime time_add(std::size_t n, Element half, Budget budget) {
 
 }  // namespace
 
-std::vector<ElementTime> element_times(const compute::Setup& setup, Seconds budget, Clock clock) {
+program::Part training_part(const model::Config& model, std::int64_t most) {
+  auto tensors = model::tensors(model);
+  std::ranges::stable_partition(tensors, [&](const model::Tensor& tensor) { return model.is_block(tensor.layer); });
+  program::Part part;
+  part.name = "probe";
+  for (const auto& tensor : tensors) {
+    const std::int64_t elements = std::min(tensor.elements(), most - part.elements);
+    if (elements <= 0) break;
+    part.slots.push_back({static_cast<int>(part.slots.size()), part.elements, elements});
+    part.elements += elements;
+  }
+  return part;
+}
+
+std::vector<ElementTime> element_times(const compute::Setup& setup, Seconds budget, Bytes memory, Clock clock) {
+  constexpr std::int64_t most_on_host = 16 << 20;
   Workbench bench{setup};
-  const std::size_t n = vector_length(setup.model);
-  const Budget each{budget / 3, clock};
-  return {time_adamw(bench, setup.precision, n, each), time_cast(bench, setup.precision, n, each),
-          setup.precision == Precision::fp32 ? time_add(n, 0.5f, each) : time_add(n, to_bf16(0.5f), each)};
+  const auto part = training_part(setup.model, vector_length(setup, memory));
+  const std::int64_t n = part.elements, on_host = std::min(n, most_on_host);
+  const Budget each{budget / 4, clock};
+  return {time_adamw(bench, setup.precision, part, each), time_squared_norm(bench, n, each), time_cast(bench, setup.precision, n, each),
+          setup.precision == Precision::fp32 ? time_add(on_host, 0.5f, each) : time_add(on_host, to_bf16(0.5f), each)};
 }
 
 }  // namespace flotilla::probe

@@ -12,6 +12,7 @@
 #include "flotilla/base/philox.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "text_tokens.hpp"
 
 namespace flotilla::probe {
 
@@ -44,12 +45,20 @@ const std::vector<float>& ordinary_numbers() {
   return numbers;
 }
 
-void fill_ordinary(std::span<float> values, float scale) {
-  const auto& numbers = ordinary_numbers();
-  for (std::size_t i = 0; i < values.size(); i += numbers.size())
-    std::transform(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), values.size() - i)),
-                   values.begin() + static_cast<std::ptrdiff_t>(i), [scale](float v) { return scale * v; });
+/// Each token of the vocabulary as often as any other.
+std::vector<std::int32_t> even_tokens(int vocabulary, std::size_t count) {
+  std::vector<std::int32_t> ids(count);
+  const Philox random{20261120, 2};
+  for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(random(i)[0] % static_cast<unsigned>(vocabulary));
+  return ids;
 }
+
+std::vector<float> scaled(std::vector<float> numbers, float scale) {
+  for (float& number : numbers) number *= scale;
+  return numbers;
+}
+
+constexpr Bytes between_arena_and_beside{256};  // both begin as an allocation does
 
 /// Of the tensor-parallel group's statistics of the logits.
 bool gathers_stats(const program::Instruction& instruction) {
@@ -82,8 +91,9 @@ int distinct_blocks(const model::Config& model, const MeasuredShape& shape) {
   return std::min(model.blocks, (few + kinds - 1) / kinds * kinds);
 }
 
-FewBlocks::FewBlocks(const model::Config& model, int length, MeasuredShape shape, int threads, int blocks, compute::ComputeDevice device)
-    : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads}, device_{device} {
+FewBlocks::FewBlocks(const model::Config& model, int length, MeasuredShape shape, int threads, int blocks, compute::ComputeDevice device,
+                     std::shared_ptr<TakenInTurns> turns)
+    : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads}, device_{device}, turns_{std::move(turns)} {
   const auto plan = plan::even_plan(model_, length, shape.sequences, shape.precision, 1, 1, shape.tensor_parallel, shape.sequences);
   program::Runtime runtime;
   runtime.name = "flotilla probe";
@@ -95,7 +105,7 @@ FewBlocks::FewBlocks(const model::Config& model, int length, MeasuredShape shape
 
 Bytes FewBlocks::memory() const {
   Bytes total = rank_class().arena;
-  if (on_gpu()) return total + kept_in_all() + workspace_of_halves() + largest_input();
+  if (on_gpu()) return align_up(total, between_arena_and_beside.count) + kept_in_all() + workspace_of_halves();
   for (const auto& part : rank_class().parts) total = total - part.elements * Bytes{2 * sizeof(float)};
   return total + kept_in_all() + workspace_of_halves();
 }
@@ -118,19 +128,34 @@ double FewBlocks::flops() const {
 }
 
 std::byte* FewBlocks::at(int buffer) const {
-  return arena_->data() + program::offset_of(rank_class().buffers[static_cast<std::size_t>(buffer)], 0).count;
+  return arena_at_ + program::offset_of(rank_class().buffers[static_cast<std::size_t>(buffer)], 0).count;
 }
 
-void FewBlocks::prepare() {
+/// A backend that has its scratchpad where it was before is ready: preparing it again would prove its attention again.
+void FewBlocks::open() {
   const auto& c = rank_class();
   if (!bench_) bench_ = std::make_unique<Workbench>(setup_of(model_, length_, shape_, threads_, device_));
-  arena_ = bench_->take(c.arena);
-  beside_ = bench_->take(kept_in_all() + workspace_of_halves());
+  is_fresh_ = true;
+  if (turns_ && on_gpu()) {
+    std::byte* const before = arena_at_;
+    arena_at_ = bench_->take_in_turn(*turns_, memory());
+    beside_at_ = arena_at_ + align_up(c.arena, between_arena_and_beside.count).count;
+    if (arena_at_ == before) return;
+  } else {
+    arena_ = bench_->take(c.arena);
+    beside_ = bench_->take(kept_in_all() + workspace_of_halves());
+    arena_at_ = arena_->data(), beside_at_ = beside_->data();
+  }
   if (c.scratch >= 0)
     backend().set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
   backend().prepare(shape_.sequences);
+}
+
+void FewBlocks::prepare() {
+  if (!is_fresh_) open();
+  is_fresh_ = false;
   touch();
-  for (const auto& part : c.parts) fill_part(part);
+  for (const auto& part : rank_class().parts) fill_part(part);
   fill_activations();
   fill_tokens();
   fill_other_members_stats();
@@ -140,8 +165,8 @@ void FewBlocks::prepare() {
 void FewBlocks::touch() {
   const Bytes beside = kept_in_all() + workspace_of_halves();
   if (on_gpu()) {
-    backend().fill({arena_->data(), static_cast<std::size_t>(rank_class().arena.count)}, 0);
-    backend().fill({beside_->data(), static_cast<std::size_t>(beside.count)}, 0);
+    backend().fill({arena_at_, static_cast<std::size_t>(rank_class().arena.count)}, 0);
+    backend().fill({beside_at_, static_cast<std::size_t>(beside.count)}, 0);
     return;
   }
   constexpr std::int64_t page = 4096;
@@ -152,19 +177,35 @@ void FewBlocks::touch() {
     const auto& buffer = rank_class().buffers[static_cast<std::size_t>(b)];
     for (std::int64_t offset = 0; offset < buffer.size.count; offset += page) at(b)[offset] = std::byte{0};
   }
-  for (std::int64_t offset = 0; offset < beside.count; offset += page) beside_->data()[offset] = std::byte{0};
+  for (std::int64_t offset = 0; offset < beside.count; offset += page) beside_at_[offset] = std::byte{0};
+}
+
+/// Numbers over and over, as fp32 or narrowed to the precision: the first few come from the host, the device copies the rest.
+void FewBlocks::fill_with(std::byte* to, std::span<const float> numbers, std::int64_t elements, bool narrowed) {
+  const auto first = numbers.first(std::min(numbers.size(), static_cast<std::size_t>(elements)));
+  const std::int64_t width = narrowed ? element_size(shape_.precision).count : static_cast<std::int64_t>(sizeof(float));
+  if (narrowed && on_gpu()) {
+    const auto staging = bench_->take(Bytes{static_cast<std::int64_t>(first.size_bytes())});
+    bench_->put(staging->data(), std::as_bytes(first));
+    backend().convert({reinterpret_cast<const float*>(staging->data()), first.size()}, to);
+    bench_->wait();
+  } else if (narrowed) {
+    backend().convert(first, to);
+  } else {
+    bench_->put(to, std::as_bytes(first));
+  }
+  bench_->repeat(to, static_cast<std::int64_t>(first.size()) * width, elements * width);
 }
 
 void FewBlocks::fill_part(const program::Part& part) {
   auto* const parameters = reinterpret_cast<float*>(at(part.parameters));
+  const auto ordinary = scaled(ordinary_numbers(), static_cast<float>(model_.init_std * 1.7320508));  // a uniform distribution's width
   for (const auto& slot : part.slots) {
-    std::vector<float> values(static_cast<std::size_t>(slot.elements));
-    switch (program_.tensors[static_cast<std::size_t>(slot.tensor)].init) {
-      case model::Init::zeros: break;
-      case model::Init::ones: std::ranges::fill(values, 1.0f); break;
-      default: fill_ordinary(values, static_cast<float>(model_.init_std * 1.7320508));  // a uniform distribution's width for this variance
-    }
-    bench_->put(reinterpret_cast<std::byte*>(parameters + slot.offset), std::as_bytes(std::span{values}));
+    const auto init = program_.tensors[static_cast<std::size_t>(slot.tensor)].init;
+    const std::array even{init == model::Init::ones ? 1.0f : 0.0f};
+    const bool is_even = init == model::Init::zeros || init == model::Init::ones;
+    fill_with(reinterpret_cast<std::byte*>(parameters + slot.offset), is_even ? std::span<const float>{even} : std::span{ordinary},
+              slot.elements, false);
   }
   if (part.weights != part.parameters) backend().convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
 }
@@ -173,18 +214,9 @@ void FewBlocks::fill_tokens() {
   const auto& instructions = rank_class().instructions;
   const auto load = std::ranges::find_if(instructions, [](const auto& i) { return i.template as<program::TokenLoad>() != nullptr; });
   FLOTILLA_ASSERT(load != instructions.end(), "a program without tokens");
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(std::int64_t{shape_.sequences} * (length_ + 1)));
-  const Philox random{20261120, 2};
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(random(i)[0] % static_cast<unsigned>(model_.vocabulary));
+  const auto count = static_cast<std::size_t>(std::int64_t{shape_.sequences} * (length_ + 1));
+  const auto ids = text_tokens_ ? text_tokens(model_.vocabulary, count) : even_tokens(model_.vocabulary, count);
   bench_->put(at(load->access(Role::tokens)->buffer), std::as_bytes(std::span{ids}));
-}
-
-Bytes FewBlocks::largest_input() const {
-  Bytes most;
-  for (const auto& instruction : rank_class().instructions)
-    for (const auto& access : instruction.accesses)
-      if (is_input(access)) most = std::max(most, elements_of(access) * Bytes{sizeof(float)});
-  return most;
 }
 
 std::int64_t FewBlocks::elements_of(const program::Access& access) const {
@@ -193,16 +225,9 @@ std::int64_t FewBlocks::elements_of(const program::Access& access) const {
 
 /// So that an operation may run without those before it: its inputs hold ordinary numbers.
 void FewBlocks::fill_activations() {
-  const auto staging = on_gpu() ? bench_->take(largest_input()) : nullptr;
   for (const auto& instruction : rank_class().instructions)
-    for (const auto& access : instruction.accesses) {
-      if (!is_input(access)) continue;
-      std::vector<float> values(static_cast<std::size_t>(elements_of(access)));
-      fill_ordinary(values, 1.0f);
-      if (staging) bench_->put(staging->data(), std::as_bytes(std::span{values}));
-      const float* from = staging ? reinterpret_cast<const float*>(staging->data()) : values.data();
-      backend().convert({from, values.size()}, at(access.buffer));
-    }
+    for (const auto& access : instruction.accesses)
+      if (is_input(access)) fill_with(at(access.buffer), ordinary_numbers(), elements_of(access), true);
 }
 
 /// The rows that an all-gather would bring: (maximum, sum of exponentials, logit of the target), finite.
@@ -270,7 +295,7 @@ void FewBlocks::pass(std::vector<std::vector<double>>& samples, Clock clock) {
 
 compute::Task FewBlocks::half(compute::Task whole, model::Operation operation) const {
   const Bytes each = model::kept_layout(model_, rank_class().shape).total;
-  const auto set = [&](Role role, std::int64_t offset) { whole.operands[static_cast<std::size_t>(role)] = beside_->data() + offset; };
+  const auto set = [&](Role role, std::int64_t offset) { whole.operands[static_cast<std::size_t>(role)] = beside_at_ + offset; };
   whole.operation = operation;
   if (model_.is_block(whole.layer)) set(Role::kept, (whole.layer - 1) * each.count);
   set(Role::workspace, kept_in_all().count);

@@ -22,18 +22,23 @@ int distinct_blocks(const model::Config&, const MeasuredShape&);
 /// of an untrained model; what other members would contribute to sums is missing, which changes no operation's work.
 class FewBlocks {
  public:
-  /// Builds the program, not yet the memory.
-  FewBlocks(const model::Config&, int length, MeasuredShape, int threads, int blocks, compute::ComputeDevice device = {});
+  /// Builds the program, not yet the memory. `turns`: where a GPU's memory is taken from; nullptr: an allocation of its own.
+  FewBlocks(const model::Config&, int length, MeasuredShape, int threads, int blocks, compute::ComputeDevice device = {},
+            std::shared_ptr<TakenInTurns> turns = nullptr);
+  /// prepare() draws tokens as often as text has them; else all are equally likely.
+  void use_text_tokens() { text_tokens_ = true; }
 
   bool on_gpu() const { return device_.kind == cluster::DeviceKind::gpu; }
-  /// What a pass touches; the optimizer's state is laid out but not touched. On a GPU all of it is taken, and at first a buffer beside it.
+  /// What a pass touches; the optimizer's state is laid out but not touched. On a GPU all of it is taken.
   Bytes memory() const;
   /// Forward and backward multiply-adds of one pass, counted twice.
   double flops() const;
-  /// Takes the memory, touches and fills it. Throws Error{unavailable}.
+  /// Makes the backend, at the first call, and takes the memory. Throws Error{unavailable}.
+  void open();
+  /// Opens, unless open() was called just before, touches the memory and fills it.
   void prepare();
-  /// Gives the memory back; what the matrix library has made stays for the next prepare().
-  void release() { arena_.reset(), beside_.reset(); }
+  /// Gives the memory back, or leaves it to the next one whose turn it is; what the matrix library has made stays for the next prepare().
+  void release() { arena_.reset(), beside_.reset(), is_fresh_ = false; }
   /// One pass over all operations; the seconds of every run are added to `samples`, by measured_index(). Where blocks see windows by turns,
   /// an operation is their mean, as model::flops counts it, and a pass one run of it. Time is read off `clock`.
   void pass(std::vector<std::vector<double>>& samples, Clock clock = now);
@@ -62,7 +67,7 @@ class FewBlocks {
   void run(const compute::Task&, Clock);
   void collect(std::vector<std::vector<double>>& samples);
   std::int64_t elements_of(const program::Access&) const;
-  Bytes largest_input() const;
+  void fill_with(std::byte* to, std::span<const float> numbers, std::int64_t elements, bool narrowed);
   Bytes kept_in_all() const;
   Bytes workspace_of_halves() const;
 
@@ -73,7 +78,10 @@ class FewBlocks {
   program::Program program_;
   std::vector<program::IssuedInstruction> order_;
   compute::ComputeDevice device_;
-  std::unique_ptr<DeviceMemory> arena_, beside_;  ///< beside: what halves keep, block by block, then their workspace
+  std::shared_ptr<TakenInTurns> turns_;
+  bool text_tokens_ = false, is_fresh_ = false;
+  std::unique_ptr<DeviceMemory> arena_, beside_;          ///< where the memory is not taken in turns
+  std::byte *arena_at_ = nullptr, *beside_at_ = nullptr;  ///< beside: what halves keep, block by block, then their workspace
   std::unique_ptr<Workbench> bench_;
   std::vector<std::size_t> run_;  ///< measured_index() of the runs whose times are not collected yet
 };

@@ -15,7 +15,7 @@ namespace {
 /// The first required thing that the profile does not hold.
 std::string missing(const cluster::Profile& profile, const ProbeRequest& request) {
   for (const auto& type : profile.device_types)
-    for (const MeasuredShape& shape : shapes(request, static_cast<int>(profile.devices.size()))) {
+    for (const MeasuredShape& shape : shapes(request, static_cast<int>(profile.devices.size()), false)) {
       if (!shape.required) continue;
       for (int o = 0; o < model::operation_count; ++o) {
         const std::string name{model::to_string(static_cast<model::Operation>(o))};

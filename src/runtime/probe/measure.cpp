@@ -30,6 +30,7 @@ std::string common_part(const ProbeRequest& request) {
   for (Precision p : request.precisions) all += ", " + to_string(p);
   for (int degree : request.tensor_parallel) all += text(", tp", degree);
   for (int sequences : request.sequences) all += text(", ", sequences, " sequences");
+  if (request.largest_microbatch > 0) all += text(", up to ", request.largest_microbatch, " sequences");
   return all + text(", budget ", request.budget);
 }
 
@@ -112,7 +113,7 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
       [&] {
         const Seconds budget = request.budget * for_rates;
         return here.gpus[me].empty() ? device_rates(request, threads, here.cache[me], here.memory[me], budget, clock)
-                                     : gpu_rates(request, threads, here.sharers[me], budget);
+                                     : gpu_rates(request, threads, here.sharers[me], here.memory[me], budget);
       },
       request.deadline + 10 * request.budget);
   auto [shapes, throttling] = operation_times(world, request, here, request.budget * for_operations);

@@ -16,7 +16,11 @@ namespace {
 constexpr int least_rounds = 3, most_rounds = 24;
 constexpr std::size_t shape_samples_for_halves = 3;  // the first of so many: two thirds of a pass more
 constexpr double patience_with_others = 2;           // budgets, until undisturbed rounds are no longer waited for
+constexpr Seconds longest_slice_of_gpus{0.1};        // nothing disturbs them: passes differ little
 constexpr double slowest_flops = 1e9;                // per thread and second; a device slower than that is taken for lost
+
+/// As Discovery names it.
+bool is_gpu(const std::string& gpu) { return !gpu.empty(); }
 
 /// A shape, its program and what was measured.
 struct Measuring {
@@ -31,9 +35,13 @@ Seconds patience(const ProbeRequest& request, const FewBlocks& blocks, Seconds s
   return request.deadline + slice * 4 + Seconds{3 * blocks.flops() / slowest_flops};
 }
 
+/// Part of the memory that shapes nobody asked for leave to what libraries take.
+constexpr std::int64_t left_alone = 8;
+
 /// The same answer on every rank: whether the shape fits all of them.
-bool fits_everywhere(const comm::World& world, const ProbeRequest& request, const FewBlocks& block, Bytes memory) {
-  const auto answers = mpi::all_gather(world.control(), static_cast<char>(block.memory() <= memory), request.deadline);
+bool fits_everywhere(const comm::World& world, const ProbeRequest& request, const Measuring& m, Bytes memory) {
+  if (!m.shape.required) memory = memory - Bytes{memory.count / left_alone};
+  const auto answers = mpi::all_gather(world.control(), static_cast<char>(m.blocks.memory() <= memory), request.deadline);
   return std::ranges::all_of(answers, [](char fits) { return fits != 0; });
 }
 
@@ -50,17 +58,18 @@ class Series {
         threads_{here.devices[world.rank().index()].threads},
         memory_{here.memory[world.rank().index()]},
         crowded_{here.crowded[world.rank().index()] != 0},
+        any_gpu_{std::ranges::any_of(here.gpus, is_gpu)},
+        all_gpus_{std::ranges::all_of(here.gpus, is_gpu)},
         throttling_{here.least_throttling[world.rank().index()]},
         begin_{now()},
         budget_{budget} {}
 
   OperationTimes run() {
-    const auto order = shapes(request_, world_.size());
+    const auto order = shapes(request_, world_.size(), any_gpu_);
     slice_ = budget_ / static_cast<double>(order.size() * (least_rounds + 2));
-    for (const MeasuredShape& shape : order) {
-      if (!shape.required && !rank_0_says(world_, request_, elapsed() + rest_of_rounds() + expected(shape) < budget_)) break;
-      open(shape);
-    }
+    if (all_gpus_) slice_ = std::min(slice_, longest_slice_of_gpus);
+    for (const MeasuredShape& shape : order)
+      if (shape.required || fits_the_budget(shape)) open(shape);
     comm::agree_on(
         world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
     for (int rounds = 1; more(rounds); ++rounds)
@@ -74,29 +83,49 @@ class Series {
   Seconds elapsed() const { return now() - begin_; }
   Seconds round() const {
     Seconds sum{};
-    for (const auto& m : all_) sum += m.shape_samples.back().took;
+    for (const auto& m : all_) sum += m.shape_samples.back().took - m.shape_samples.back().once;
     return sum;
   }
   /// Of what is measured already, the rounds that are still owed.
   Seconds rest_of_rounds() const { return round() * (least_rounds - 1); }
 
-  /// Forecast of a further shape's rounds from the same precision and degree with fewer sequences.
+  /// Forecast of a further shape's rounds from the same precision and degree with other numbers of sequences; 0 where there are none.
   Seconds expected(const MeasuredShape& shape) const {
-    for (const auto& m : all_)
-      if (m.shape.precision == shape.precision && m.shape.tensor_parallel == shape.tensor_parallel)
-        return m.shape_samples.front().took * (static_cast<double>(shape.sequences) / m.shape.sequences * least_rounds);
-    return {};
+    std::vector<TimeTaken> once, fill, pass;
+    for (const auto& m : all_) {
+      if (m.shape.precision != shape.precision || m.shape.tensor_parallel != shape.tensor_parallel) continue;
+      const ShapeSample& first = m.shape_samples.front();
+      once.push_back({m.shape.sequences, first.once});
+      fill.push_back({m.shape.sequences, first.took - first.once - first.wall});
+      pass.push_back({m.shape.sequences, first.pass});
+    }
+    if (pass.empty()) return {};
+    const auto of = [&](const auto& taken) { return expected_time(taken, shape.sequences); };
+    return of(once) + (of(fill) + std::max(slice_, of(pass))) * least_rounds;
+  }
+
+  /// Whether the slowest rank expects to have measured the shape within the budget, and all that is open too.
+  bool fits_the_budget(const MeasuredShape& shape) const {
+    const Seconds mine = elapsed() + rest_of_rounds() + expected(shape);
+    return std::ranges::max(mpi::all_gather(world_.control(), mine.value, request_.deadline)) < budget_.value;
+  }
+
+  /// How sure a rank is of what it measured.
+  enum class Certainty : char { disturbed, quiet, repeated };
+  Certainty certainty() const {
+    const auto all = [&](auto holds) { return std::ranges::all_of(all_, [&](const auto& m) { return holds(m.shape_samples); }); };
+    if (!all([&](const auto& samples) { return settled(samples, least_rounds, crowded_); })) return Certainty::disturbed;
+    return all_gpus_ && all([](const auto& samples) { return repeats_itself(samples, least_rounds); }) ? Certainty::repeated : Certainty::quiet;
   }
 
   /// Rank 0's word: until the budget is spent, at least three rounds, unless one is longer than the budget; beyond it while other
-  /// processes disturbed more of them, on any rank.
+  /// processes disturbed more of them, on any rank. GPUs that repeat themselves need no more than the three.
   bool more(int rounds) {
-    const bool mine = std::ranges::all_of(all_, [&](const auto& m) { return settled(m.shape_samples, least_rounds, crowded_); });
-    const auto quiet = mpi::all_gather(world_.control(), static_cast<char>(mine), request_.deadline);
-    const bool all_quiet = std::ranges::all_of(quiet, [](char q) { return q != 0; });
+    const auto least_sure = std::ranges::min(mpi::all_gather(world_.control(), certainty(), request_.deadline));
     const Seconds after = elapsed() + round();
     const bool owed = rounds < least_rounds && round() < budget_;
-    const bool wanted = after < budget_ || (!all_quiet && after < budget_ * patience_with_others);
+    const bool wanted = (after < budget_ && least_sure != Certainty::repeated) ||
+                        (least_sure == Certainty::disturbed && after < budget_ * patience_with_others);
     return rank_0_says(world_, request_, rounds < most_rounds && (owed || wanted));
   }
 
@@ -107,11 +136,14 @@ class Series {
     auto blocks = comm::agree_on(
         world_, "lowering the probe's program",
         [&] {
-          return FewBlocks{request_.model, request_.length, shape, threads_, count, request_.device};
+          FewBlocks few{request_.model, request_.length, shape, threads_, count, request_.device, turns_};
+          few.use_text_tokens();
+          return few;
         },
         request_.deadline);
-    if (!fits_everywhere(world_, request_, blocks, memory_)) return leave_out(shape, blocks);
-    all_.push_back({shape, std::move(blocks), {}});
+    Measuring next{shape, std::move(blocks), {}};
+    if (!fits_everywhere(world_, request_, next, memory_)) return leave_out(shape, next.blocks);
+    all_.push_back(std::move(next));
     measure(all_.back());
   }
 
@@ -148,6 +180,7 @@ class Series {
     std::vector<ShapeTimes> times;
     for (const auto& m : all_)
       times.push_back(crowded_ ? summarize(m.shape, m.shape_samples, throttling_) : summarize(m.shape, m.shape_samples));
+    std::ranges::stable_sort(times, {}, [](const ShapeTimes& t) { return t.shape.sequences; });
     return times;
   }
 
@@ -164,9 +197,10 @@ class Series {
   const ProbeRequest& request_;
   int threads_;
   Bytes memory_;
-  bool crowded_;
+  bool crowded_, any_gpu_, all_gpus_;
   ThrottlingFactor throttling_;
   Seconds begin_, budget_, slice_;
+  std::shared_ptr<TakenInTurns> turns_ = std::make_shared<TakenInTurns>();
   std::vector<Measuring> all_;
 };
 
@@ -183,10 +217,11 @@ compute::Setup setup_of(const ProbeRequest& request, Precision precision, int th
   return {request.model, request.length, 1, 0, precision, threads, 0, false, request.device};
 }
 
-std::vector<std::vector<ElementTime>> elements(const ProbeRequest& request, int threads, Seconds budget, Clock clock) {
+std::vector<std::vector<ElementTime>> elements(const ProbeRequest& request, int threads, Bytes memory, Seconds budget, Clock clock) {
   std::vector<std::vector<ElementTime>> times;
   for (Precision precision : request.precisions)
-    times.push_back(element_times(setup_of(request, precision, threads), budget / static_cast<double>(request.precisions.size()), clock));
+    times.push_back(
+        element_times(setup_of(request, precision, threads), budget / static_cast<double>(request.precisions.size()), memory, clock));
   return times;
 }
 
@@ -207,11 +242,11 @@ DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, 
   rates.memory_bandwidth = memory_bandwidth(threads, triad_size(cache, memory));
   rates.peak_fp32 = peak_if_there(request, Precision::fp32, threads, budget * 0.3);
   rates.peak_bf16 = peak_if_there(request, Precision::bf16, threads, budget * 0.3);
-  rates.elements = elements(request, threads, budget * 0.4, clock);
+  rates.elements = elements(request, threads, memory, budget * 0.4, clock);
   return rates;
 }
 
-DeviceRates gpu_rates(const ProbeRequest& request, int threads, int sharers, Seconds budget) {
+DeviceRates gpu_rates(const ProbeRequest& request, int threads, int sharers, Bytes memory, Seconds budget) {
   const auto device = gpu::DeviceContext::open(request.device.ordinal);
   DeviceRates rates;
   rates.context_bytes = context_of(device, setup_of(request, request.precisions.front(), threads), sharers);
@@ -221,7 +256,7 @@ DeviceRates gpu_rates(const ProbeRequest& request, int threads, int sharers, Sec
   rates.memory_bandwidth = measured.memory;
   rates.to_device = {measured.to_device_latency, measured.to_device};
   rates.to_host = {measured.to_host_latency, measured.to_host};
-  rates.elements = elements(request, threads, budget * 0.4, now);
+  rates.elements = elements(request, threads, memory, budget * 0.4, now);
   return rates;
 }
 

@@ -32,8 +32,8 @@ struct DeviceRates {
 };
 /// Of a CPU. Elements' times are read off `clock`.
 DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget, Clock clock);
-/// Of the request's GPU, which `sharers` ranks measure.
-DeviceRates gpu_rates(const ProbeRequest&, int threads, int sharers, Seconds budget);
+/// Of the request's GPU, which `sharers` ranks measure, and of whose memory this one may use `memory`.
+DeviceRates gpu_rates(const ProbeRequest&, int threads, int sharers, Bytes memory, Seconds budget);
 
 /// Elements' times in processor time -> what they take.
 DeviceRates throttled(DeviceRates, double throttling);

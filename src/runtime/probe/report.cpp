@@ -174,19 +174,17 @@ Row operation_row(const cluster::Profile& profile, const model::Config& model, c
   return row;
 }
 
-bool is_per_element(const cluster::OperationTime& t) { return t.operation == "adamw" || t.operation == "cast" || t.operation == "add"; }
-
 std::vector<Row> operation_rows(const cluster::Profile& profile, const model::Config& model, const std::string& type) {
   std::vector<Row> rows{{"operation", "type", "tp", "seqs", "time", "GFLOP/s", "of peak", "+-"}};
   for (const auto& t : profile.operation_times)
-    if (t.device_type == type && !is_per_element(t)) rows.push_back(operation_row(profile, model, t));
+    if (t.device_type == type && !cluster::is_per_element(t.operation)) rows.push_back(operation_row(profile, model, t));
   return rows;
 }
 
 std::vector<Row> element_rows(const cluster::Profile& profile, const std::string& type) {
   std::vector<Row> rows{{"per million elements", "type", "time", "+-"}};
   for (const auto& t : profile.operation_times)
-    if (t.device_type == type && is_per_element(t))
+    if (t.device_type == type && cluster::is_per_element(t.operation))
       rows.push_back({t.operation, to_string(t.precision), to_string(t.time), fixed(100 * t.relative_scatter, 0) + " %"});
   return rows;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
 #include "samples.hpp"
 
 namespace flotilla::probe {
@@ -18,22 +19,31 @@ double ShapeSample::disturbance() const { return wall.value > 0 ? std::clamp(1 -
 
 ShapeSample shape_sample(FewBlocks& blocks, const MeasuredShape& shape, Seconds slice, Manner manner) {
   const Seconds begin = now();
+  blocks.open();
+  const Seconds opened = now();
   blocks.prepare();
+  const Seconds prepared = now();
   std::vector<std::vector<double>> samples;
   if (manner.fresh) blocks.pass(samples);
   samples.clear();
   const Seconds start = now(), computed = thread_time();
   const auto clock = manner.crowded ? thread_time : now;
+  Seconds halves{};
   int passes = 0;
   ShapeSample result;
+  if (manner.fresh) result.once = opened - begin + (start - prepared);
   do {
     result.wall_before = result.wall;
     result.busy_before = result.busy;
     blocks.pass(samples, clock);
-    if (manner.halves && passes++ % passes_for_halves == 0) blocks.halves(samples, clock);
+    const Seconds passed = now();
+    if (manner.halves && passes % passes_for_halves == 0) blocks.halves(samples, clock);
+    halves += now() - passed;
+    ++passes;
     result.wall = now() - start;
     result.busy = blocks.on_gpu() ? result.wall : thread_time() - computed;
   } while (result.wall < slice);
+  result.pass = (result.wall - halves) / passes;
   for (const auto& runs : samples) {
     result.seconds.push_back(runs.empty() ? 0 : mean_of_largest(runs, shape.tensor_parallel));
     result.quick.push_back(runs.empty() ? 0 : quantile(runs, 0.1));
@@ -106,6 +116,21 @@ ShapeTimes summarize(const MeasuredShape& shape, const std::vector<ShapeSample>&
 void add(ThrottlingFactor& throttling, std::size_t round, const ShapeSample& v) {
   const bool alone = !(v.busy_before.value > 0);
   throttling.add(round, alone ? v.wall : (v.wall_before + v.wall) / 2, alone ? v.busy : (v.busy_before + v.busy) / 2);
+}
+
+bool repeats_itself(const std::vector<ShapeSample>& shape_samples, std::size_t least) {
+  constexpr double steady = 0.01;
+  std::vector<double> passes;
+  for (const ShapeSample& v : shape_samples) passes.push_back(v.pass.value);
+  return passes.size() >= least && relative_scatter(passes) <= steady;
+}
+
+Seconds expected_time(const std::vector<TimeTaken>& taken, int sequences) {
+  FLOTILLA_ASSERT(!taken.empty(), "nothing was measured");
+  const auto [least, most] = std::ranges::minmax_element(taken, {}, &TimeTaken::sequences);
+  if (least->sequences == most->sequences) return most->time * (static_cast<double>(sequences) / most->sequences);
+  const Seconds each = (most->time - least->time) / (most->sequences - least->sequences);
+  return most->time + std::max(each, Seconds{}) * (sequences - most->sequences);
 }
 
 bool settled(const std::vector<ShapeSample>& shape_samples, std::size_t least, bool crowded) {

@@ -22,6 +22,8 @@ struct ShapeSample {
   std::vector<double> runs;     ///< how many of each
   Seconds wall, busy;           ///< of all passes, by the clock and of the computing thread's processor time; a GPU is busy all the time
   Seconds took;                 ///< filling the memory included
+  Seconds once{};               ///< of that, what no further sample takes: the backend, and a pass that makes the library's primitives
+  Seconds pass{};               ///< a pass, in the mean
   Seconds wall_before{}, busy_before{};  ///< of all passes but the last; 0: there was one alone
 
   /// Share of the time in which the computing thread was kept from computing, 0 ... 1.
@@ -63,5 +65,18 @@ void add(ThrottlingFactor&, std::size_t round, const ShapeSample&);
 
 /// Whether `least` of the visits were undisturbed; a crowded rank's all count.
 bool settled(const std::vector<ShapeSample>&, std::size_t least, bool crowded);
+
+/// Whether a device that nothing disturbs repeats itself: `least` visits, and passes scatter by no more than 1 %. Further visits would say
+/// the same.
+bool repeats_itself(const std::vector<ShapeSample>&, std::size_t least);
+
+/// Seconds that some number of sequences took.
+struct TimeTaken {
+  int sequences = 0;
+  Seconds time;
+};
+/// What another number of sequences will take: by the line through the smallest and the largest one, in proportion to a single one. Part of
+/// what they took may not depend on the number, so a line through two is mostly far below the proportion. At least one.
+Seconds expected_time(const std::vector<TimeTaken>&, int sequences);
 
 }  // namespace flotilla::probe

@@ -39,6 +39,14 @@ DeviceMemory::DeviceMemory(const gpu::DeviceContext* gpu, Bytes size) {
 
 std::byte* DeviceMemory::data() const { return pages_ ? pages_->data() : on_gpu_.data().address; }
 
+std::byte* TakenInTurns::take(const gpu::DeviceContext& gpu, Bytes size) {
+  if (memory_.size() < size) {
+    memory_ = {};  // before the larger one is taken: both may not fit
+    memory_ = gpu.make_buffer(size);
+  }
+  return memory_.data().address;
+}
+
 Workbench::Workbench(const compute::Setup& setup) : gpu_{open(setup.device)}, backend_{compute::make_backend(setup)} {}
 
 void Workbench::put(std::byte* to, std::span<const std::byte> values) {
@@ -49,6 +57,17 @@ void Workbench::put(std::byte* to, std::span<const std::byte> values) {
   }
   backend_->stream()->copy_to_device({to}, values);
   backend_->stream()->wait(longest_wait);
+}
+
+void Workbench::repeat(std::byte* at, std::int64_t filled, std::int64_t total) {
+  for (std::int64_t next = 0; filled < total; filled += next) {
+    next = std::min(filled, total - filled);
+    backend_->copy(at + filled, at, {.width = next});
+  }
+}
+
+void Workbench::wait() const {
+  if (gpu_) backend_->stream()->wait(longest_wait);
 }
 
 std::span<const std::byte> Workbench::get(const std::byte* from, std::size_t size) {

@@ -37,6 +37,17 @@ class DeviceMemory {
   gpu::DeviceBuffer on_gpu_;
 };
 
+/// Memory of a GPU that several take in turns: one allocation, as large as the largest of them asked for. It holds what the last one left.
+/// An address stays what it is until somebody asks for more.
+class TakenInTurns {
+ public:
+  /// Throws Error{unavailable}.
+  std::byte* take(const gpu::DeviceContext&, Bytes size);
+
+ private:
+  gpu::DeviceBuffer memory_;
+};
+
 /// A clock of this rank: now(), or thread_time().
 using Clock = Seconds (*)();
 
@@ -49,8 +60,14 @@ class Workbench {
   bool on_gpu() const { return gpu_.has_value(); }
   compute::Backend& backend() { return *backend_; }
   std::unique_ptr<DeviceMemory> take(Bytes size) const { return std::make_unique<DeviceMemory>(gpu_ ? &*gpu_ : nullptr, size); }
+  /// The same from `turns` on a GPU; nullptr where the host computes.
+  std::byte* take_in_turn(TakenInTurns& turns, Bytes size) const { return gpu_ ? turns.take(*gpu_, size) : nullptr; }
+  /// The first `filled` bytes of `total` over and over, on the device.
+  void repeat(std::byte* at, std::int64_t filled, std::int64_t total);
   /// Values of the host to a place on the device; they are there when this returns.
   void put(std::byte* to, std::span<const std::byte> values);
+  /// Until all that was enqueued is done.
+  void wait() const;
   /// What stands on the device once its work is done: where the host computes, the place itself, else a copy that the next call replaces.
   std::span<const std::byte> get(const std::byte* from, std::size_t size);
   /// Of a GPU, its free memory; of the host nothing.
