@@ -55,10 +55,11 @@ Range few_devices_of_our_runtime() {
   range.described_runtimes = false, range.limits = false;
   return range;
 }
-/// These lost their plan with more devices or with another type: what restrictions forbid took the place of what they allow, or, in the last
-/// two, what nearly fits and is fast that of what fits.
+/// These lost their plan with more devices or with another type: what restrictions forbid took the place of what they allow, or, in the
+/// last two, what nearly fits and is fast that of what fits.
 TEST(PoolProperties, ALargerPoolKeepsAPlanUnderRestrictions) {
-  for (const int seed : {12'496, 13'189, 13'669, 13'276, 15'376}) expect_bound_keeps_smaller_pools({seed, seed + 1}, few_devices_of_our_runtime());
+  const Range range = few_devices_of_our_runtime();
+  for (const int seed : {12'496, 13'189, 13'669, 13'276, 15'376}) expect_bound_keeps_smaller_pools({seed, seed + 1}, range);
 }
 /// FLOTILLA_MONOTONY_PAIRS=14000 makes some 11,000 pairs, in about ten minutes of CPU time.
 TEST(PoolProperties, NoLargerPoolIsWorseBeyondItsGap) {
