@@ -25,7 +25,9 @@ struct LayoutObject {
   std::uint64_t rows, columns;
   std::int64_t pitch;
 };
-struct PreferenceObject {};
+struct PreferenceObject {
+  std::uint32_t a = 256, b = 256, c = 256, d = 256;  // as documented, where nothing is said
+};
 
 namespace {
 
@@ -102,6 +104,8 @@ bool agree(const DescriptionObject& d, const LayoutObject& a, const LayoutObject
          (c.type == a.type || c.type == type_fp32);
 }
 
+bool is_multiple(const void* address, std::uint32_t of) { return reinterpret_cast<std::uintptr_t>(address) % of == 0; }
+
 template <class Value>
 bool read(Value& to, const void* from, std::size_t size) {
   if (size != sizeof to) return false;
@@ -157,28 +161,38 @@ Status cublasLtMatmulPreferenceDestroy(Preference preference) {
   delete preference;
   return success;
 }
-Status cublasLtMatmulPreferenceSetAttribute(Preference, int attribute, const void*, std::size_t size) {
+Status cublasLtMatmulPreferenceSetAttribute(Preference preference, int attribute, const void* value, std::size_t size) {
   if (attribute == most_workspace) return size == sizeof(std::size_t) ? success : invalid_value;
   if (attribute == reduction_schemes) return size == sizeof(std::uint32_t) ? success : invalid_value;
-  if (attribute >= alignment_a && attribute <= alignment_d) return size == sizeof(std::uint32_t) ? success : invalid_value;
+  const auto alignment = [&](std::uint32_t& to) { return read(to, value, size) ? success : invalid_value; };
+  if (attribute == alignment_a) return alignment(preference->a);
+  if (attribute == alignment_b) return alignment(preference->b);
+  if (attribute == alignment_c) return alignment(preference->c);
+  if (attribute == alignment_d) return alignment(preference->d);
   return not_supported;
 }
 
-Status cublasLtMatmulAlgoGetHeuristic(Handle, Description description, Layout a, Layout b, Layout c, Layout d, Preference, int requested,
-                                      Heuristic* results, int* returned) {
+Status cublasLtMatmulAlgoGetHeuristic(Handle, Description description, Layout a, Layout b, Layout c, Layout d, Preference preference,
+                                      int requested, Heuristic* results, int* returned) {
   *returned = 0;
   if (requested < 1 || std::memcmp(c, d, sizeof *c) != 0) return invalid_value;
   if (!agree(*description, *a, *b, *c)) return not_supported;
   results[0] = {};
+  std::memcpy(&results[0].algorithm, preference, sizeof *preference);  // an algorithm for operands of such alignments
   *returned = 1;
   return success;
 }
 
 Status cublasLtMatmul(Handle handle, Description description, const void* alpha, const void* at_a, Layout a, const void* at_b, Layout b,
-                      const void* beta, const void* at_c, Layout c, void* at_d, Layout, const Algorithm* algorithm, void*, std::size_t,
-                      void* stream) {
+                      const void* beta, const void* at_c, Layout c, void* at_d, Layout, const Algorithm* algorithm, void* workspace,
+                      std::size_t, void* stream) {
   static const auto enqueue = of_driver<bool (*)(void*, void (*)(void*), void*)>("flotilla_standin_enqueue");
   if (!handle || !algorithm || !agree(*description, *a, *b, *c)) return invalid_value;
+  PreferenceObject chosen;
+  std::memcpy(static_cast<void*>(&chosen), algorithm, sizeof chosen);
+  const bool aligned = is_multiple(at_a, chosen.a) && is_multiple(at_b, chosen.b) && is_multiple(at_c, chosen.c) &&
+                       is_multiple(at_d, chosen.d) && is_multiple(workspace, 256);  // the workspace's: seen with 13.1 on an H100
+  if (!aligned) return invalid_value;
   auto* work = new Work{*description, *a, *b, *c, host_view(at_a), host_view(at_b), host_view(at_c), host_view(at_d), 0, 0};
   std::memcpy(&work->alpha, alpha, sizeof work->alpha);
   std::memcpy(&work->beta, beta, sizeof work->beta);

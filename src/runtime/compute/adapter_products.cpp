@@ -17,7 +17,6 @@ ProductSpec adapter_output(Precision p, std::int64_t n, const AdapterShape& a, c
   ProductSpec output = linear_forward(p, n, piece.count, a.rank);
   output.a_row = a.width();
   output.c_row = a.out;
-  output.unaligned = true;
   return output;
 }
 
@@ -30,7 +29,6 @@ ProductSpec adapter_low_gradient(Precision p, std::int64_t n, const AdapterShape
   gradient.c_row = a.width();
   gradient.accumulate = std::any_of(a.pieces.begin(), at, of_part);
   if (std::none_of(at + 1, a.pieces.end(), of_part)) gradient.scale = scale;
-  gradient.unaligned = true;
   return gradient;
 }
 
@@ -45,7 +43,6 @@ ProductSpec adapter_b_gradient(Precision p, std::int64_t n, const AdapterShape& 
   ProductSpec gradient = linear_weight_gradient(p, n, piece.count, a.rank);
   gradient.a_column = a.out;
   gradient.b_row = a.width();
-  gradient.unaligned = true;
   return gradient;
 }
 

@@ -14,7 +14,6 @@ struct ProductSpec {
   bool c_fp32 = false;                    ///< c is fp32 whatever the precision
   bool accumulate = false, bias = false, relu = false;
   float scale = 1;          ///< other than 1: without bias and ReLU
-  bool unaligned = false;   ///< operands begin at any element, not where an allocation or a tensor does
   bool per_thread = false;  ///< run by one thread at a time inside a parallel region, by several at once
 
   bool operator==(const ProductSpec&) const = default;

@@ -54,7 +54,7 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
   const Bytes adapters = std::max(model::adapter_workspace(s.model, shape, Operation::attention_backward),
                                   model::adapter_workspace(s.model, shape, Operation::mlp_backward));
   const Bytes workspace = std::max(product_workspace, cudnn_workspace(s, sequences));
-  return workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments} + adapters;
+  return Bytes{workspace_alignment} + workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments} + adapters;
 }
 
 template <class E>
@@ -73,7 +73,10 @@ CudaOperations<E>::CudaOperations(const Setup& setup, const gpu::DeviceContext& 
 template <class E>
 void CudaOperations<E>::set_scratch(std::span<std::byte> scratch) {
   const auto workspace = static_cast<std::size_t>(product_workspace.count);
-  FLOTILLA_REQUIRE(scratch.size() >= workspace, ErrorKind::internal, "a scratchpad of ", scratch.size(), " bytes is too small");
+  const auto past = reinterpret_cast<std::uintptr_t>(scratch.data()) % workspace_alignment;
+  const std::size_t skipped = past == 0 ? 0 : workspace_alignment - past;
+  FLOTILLA_REQUIRE(scratch.size() >= skipped + workspace, ErrorKind::internal, "a scratchpad of ", scratch.size(), " bytes is too small");
+  scratch = scratch.subspan(skipped);
   products_.set_workspace(scratch.first(workspace));
   all_scratch_ = scratch;
   scratch_ = scratch.subspan(workspace);

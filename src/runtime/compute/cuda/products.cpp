@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "blas_api.hpp"
 #include "flotilla/base/error.hpp"
@@ -65,7 +67,71 @@ ColumnMajor transposed(std::int64_t rows, std::int64_t columns, std::int64_t row
   return {blas::transpose, r, c, column};
 }
 
+/// Largest power of two, of at most what the library takes for granted, that divides an address.
+std::uint32_t alignment_of(const void* address) {
+  constexpr std::uintptr_t granted = 256;
+  const auto bits = reinterpret_cast<std::uintptr_t>(address) | granted;
+  return static_cast<std::uint32_t>(bits & (~bits + 1));
+}
+
+const void* at_element(const void* from, std::int64_t element, Bytes size) {
+  return from == nullptr ? nullptr : static_cast<const std::byte*>(from) + element * size.count;
+}
+
+/// `count` of the columns of c from `first` on.
+ProductCall columns_of(const ProductCall& p, std::int64_t first, std::int64_t count) {
+  ProductCall part = p;
+  const Bytes size = element_size(p.spec.precision), of_c = p.spec.c_fp32 ? element_size(Precision::fp32) : size;
+  part.spec.n = count;
+  part.operands.b = at_element(p.operands.b, first * p.spec.b_column, size);
+  part.operands.bias = at_element(p.operands.bias, first, size);
+  part.operands.c = const_cast<void*>(at_element(p.operands.c, first, of_c));
+  return part;
+}
+
+/// `count` of the rows of c from `first` on.
+ProductCall rows_of(const ProductCall& p, std::int64_t first, std::int64_t count) {
+  ProductCall part = p;
+  const Bytes size = element_size(p.spec.precision), of_c = p.spec.c_fp32 ? element_size(Precision::fp32) : size;
+  part.spec.m = count;
+  part.operands.a = at_element(p.operands.a, first * p.spec.a_row, size);
+  part.operands.c = const_cast<void*>(at_element(p.operands.c, first * p.spec.c_row, of_c));
+  return part;
+}
+
+/// `count` of the summands of each element of c from `first` on.
+ProductCall summands_of(const ProductCall& p, std::int64_t first, std::int64_t count) {
+  ProductCall part = p;
+  const Bytes size = element_size(p.spec.precision);
+  part.spec.k = count;
+  part.operands.a = at_element(p.operands.a, first * p.spec.a_column, size);
+  part.operands.b = at_element(p.operands.b, first * p.spec.b_row, size);
+  return part;
+}
+
+/// Of b, a and c: cuBLASLt's A, B and both of its C and D.
+using Alignments = std::array<std::uint32_t, 3>;
+
 }  // namespace
+
+std::optional<SplitProduct> split_product(const ProductSpec& s, const ProductOperands& o) {
+  constexpr std::int64_t elements = 8, least = 1024;
+  const auto odd = [](std::int64_t size) { return size >= least && size % elements != 0; };
+  const std::int64_t pitch_a = std::max(s.a_row, s.a_column), pitch_b = std::max(s.b_row, s.b_column);
+  if (s.precision == Precision::fp32 || pitch_a % elements != 0 || pitch_b % elements != 0 || s.c_row % elements != 0) return {};
+  const ProductCall whole{s, o};
+  const auto even_part = [](std::int64_t size) { return size / elements * elements; };
+  if (const std::int64_t even = even_part(s.n); odd(s.n))
+    return SplitProduct{columns_of(whole, even, s.n - even), columns_of(whole, 0, even)};
+  if (const std::int64_t even = even_part(s.m); odd(s.m) && s.a_row == 1)
+    return SplitProduct{rows_of(whole, even, s.m - even), rows_of(whole, 0, even)};
+  if (!odd(s.k) || (s.a_column != 1 && s.b_row != 1) || s.scale != 1) return {};
+  const std::int64_t even = even_part(s.k);
+  SplitProduct parts{summands_of(whole, even, s.k - even), summands_of(whole, 0, even)};
+  parts.rest.spec.bias = parts.rest.spec.relu = false;
+  parts.main.spec.accumulate = true;
+  return parts;
+}
 
 void require_library() { static_cast<void>(api()); }
 
@@ -79,11 +145,12 @@ struct CublasProducts::State {
 /// c^T = b^T a^T.
 struct CublasProducts::Plan {
   ProductSpec spec;
+  Alignments alignments;
   blas::Description description = nullptr;
   blas::Layout a = nullptr, b = nullptr, c = nullptr;
   blas::Heuristic chosen{};
 
-  Plan(const ProductSpec& s, bool tf32, blas::Handle handle) : spec{s} {
+  Plan(const ProductSpec& s, const Alignments& of_operands, bool tf32, blas::Handle handle) : spec{s}, alignments{of_operands} {
     const int type = type_of(s.precision), compute = tf32 && s.precision == Precision::fp32 ? blas::compute_tf32 : blas::compute_fp32;
     check(api().cublasLtMatmulDescCreate(&description, compute, blas::type_fp32), "cublasLtMatmulDescCreate", s);
     const ColumnMajor left = transposed(s.k, s.n, s.b_row, s.b_column), right = transposed(s.m, s.k, s.a_row, s.a_column);
@@ -122,9 +189,12 @@ struct CublasProducts::Plan {
     api().cublasLtMatmulPreferenceSetAttribute(preference, blas::most_workspace, &most, sizeof most);
     api().cublasLtMatmulPreferenceSetAttribute(preference, blas::reduction_schemes, &blas::ordered_reductions,
                                                sizeof blas::ordered_reductions);
-    const std::uint32_t alignment = spec.precision == Precision::fp32 ? 4 : 2;
-    for (const int operand : {blas::alignment_a, blas::alignment_b, blas::alignment_c, blas::alignment_d})
-      if (spec.unaligned) api().cublasLtMatmulPreferenceSetAttribute(preference, operand, &alignment, sizeof alignment);
+    const auto [of_a, of_b, of_c] = alignments;
+    const auto set_alignment = [&](int operand, std::uint32_t alignment) {
+      api().cublasLtMatmulPreferenceSetAttribute(preference, operand, &alignment, sizeof alignment);
+    };
+    set_alignment(blas::alignment_a, of_a), set_alignment(blas::alignment_b, of_b);
+    set_alignment(blas::alignment_c, of_c), set_alignment(blas::alignment_d, of_c);
     int found = 0;
     const blas::Status status = api().cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, c, c, preference, 1, &chosen, &found);
     api().cublasLtMatmulPreferenceDestroy(preference);
@@ -141,14 +211,28 @@ CublasProducts::CublasProducts(gpu::DeviceContext device, bool tf32)
 }
 CublasProducts::~CublasProducts() = default;
 
-CublasProducts::Plan& CublasProducts::find(const ProductSpec& spec) {
+void CublasProducts::set_workspace(std::span<std::byte> workspace) {
+  FLOTILLA_REQUIRE(alignment_of(workspace.data()) >= workspace_alignment, ErrorKind::internal, "a workspace of products at ",
+                   static_cast<const void*>(workspace.data()));
+  workspace_ = workspace;
+}
+
+CublasProducts::Plan& CublasProducts::find(const ProductSpec& spec, const ProductOperands& o) {
+  const Alignments alignments{alignment_of(o.b), alignment_of(o.a), alignment_of(o.c)};
   for (const auto& plan : plans_)
-    if (plan->spec == spec) return *plan;
-  return *plans_.emplace_back(std::make_unique<Plan>(spec, tf32_, state_->handle));
+    if (plan->spec == spec && plan->alignments == alignments) return *plan;
+  return *plans_.emplace_back(std::make_unique<Plan>(spec, alignments, tf32_, state_->handle));
 }
 
 void CublasProducts::run(const ProductSpec& spec, const ProductOperands& o, gpu::Stream& stream) {
-  Plan& plan = find(spec);
+  const auto parts = split_product(spec, o);
+  if (!parts) return run_whole(spec, o, stream);
+  run(parts->rest.spec, parts->rest.operands, stream);
+  run(parts->main.spec, parts->main.operands, stream);
+}
+
+void CublasProducts::run_whole(const ProductSpec& spec, const ProductOperands& o, gpu::Stream& stream) {
+  Plan& plan = find(spec, o);
   FLOTILLA_REQUIRE(plan.chosen.workspace <= workspace_.size(), ErrorKind::internal, "a product needs ", plan.chosen.workspace,
                    " bytes of workspace and has ", workspace_.size());
   if (spec.bias) plan.set(blas::bias, o.bias);
