@@ -31,7 +31,8 @@ static_assert(static_cast<int>(ours::DeviceAttribute::max_threads_per_block) == 
               static_cast<int>(ours::DeviceAttribute::major) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               static_cast<int>(ours::DeviceAttribute::minor) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
               static_cast<int>(ours::DeviceAttribute::max_shared_per_block_optin) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-static_assert(ours::kernel_max_dynamic_shared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+static_assert(ours::kernel_static_shared == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES &&
+              ours::kernel_max_dynamic_shared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
               ours::stream_non_blocking == CU_STREAM_NON_BLOCKING && ours::event_disable_timing == CU_EVENT_DISABLE_TIMING &&
               ours::host_alloc_portable == CU_MEMHOSTALLOC_PORTABLE && ours::capture_thread_local == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,13 +39,17 @@ class Kernel {
   std::shared_ptr<State> state_;
 };
 
+/// As much dynamic shared memory as a block of the device has beside the kernel's own variables.
+inline constexpr Bytes all_shared{std::numeric_limits<std::int64_t>::max()};
+
 /// A fatbin or cubin, loaded for a device.
 class Module {
  public:
   Module() = default;
   /// `image` stays where it is as long as the module. Throws Error{unavailable} when it holds no code for the device.
   Module(const DeviceContext&, std::span<const std::byte> image);
-  /// `most_shared`: of dynamic shared memory that a launch will ask for. Throws Error{unavailable} where there is no such kernel.
+  /// `most_shared`: of dynamic shared memory that a launch will ask for. Throws Error{unavailable} where there is no such kernel, or where
+  /// a block of the device has not so much beside the kernel's own variables.
   Kernel kernel(const std::string& name, Bytes most_shared = {}) const;
 
  private:

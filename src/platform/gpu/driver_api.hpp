@@ -51,6 +51,7 @@ enum class DeviceAttribute : int {
   max_shared_per_block_optin = 97,
 };
 
+inline constexpr int kernel_static_shared = 1;       // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 inline constexpr int kernel_max_dynamic_shared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr unsigned stream_non_blocking = 1;   // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned event_disable_timing = 2;  // CU_EVENT_DISABLE_TIMING
@@ -99,6 +100,7 @@ inline constexpr int oldest_version = 12000;         // cuLibraryLoadData and it
   F(cuLibraryUnload, Library)                                                                                               \
   F(cuLibraryGetKernel, Kernel*, Library, const char*)                                                                      \
   F(cuKernelGetFunction, Function*, Kernel)                                                                                 \
+  F(cuKernelGetAttribute, int*, int, Kernel, DeviceOrdinal)                                                                 \
   F(cuKernelSetAttribute, int, int, Kernel, DeviceOrdinal)                                                                  \
   F(cuLaunchKernel, Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**) \
   F(cuStreamBeginCapture_v2, Stream, int)                                                                                   \

@@ -43,9 +43,12 @@ Kernel Module::kernel(const std::string& name, Bytes most_shared) const {
   driver::Kernel raw = nullptr;
   const driver::Result found = api().cuLibraryGetKernel(&raw, state_->raw, name.c_str());
   if (found != driver::success) fail(found, {text("cuLibraryGetKernel of ", name).c_str(), device.ordinal()});
-  FLOTILLA_REQUIRE(most_shared <= device.facts.shared_memory, ErrorKind::unavailable, name, " needs ", most_shared.count,
+  int fixed = 0;  // bytes that the kernel's own variables take of the same memory
+  CUDA_TRY(device.ordinal(), cuKernelGetAttribute, &fixed, driver::kernel_static_shared, raw, device.ordinal());
+  if (most_shared == all_shared) most_shared = device.facts.shared_memory - Bytes{fixed};
+  FLOTILLA_REQUIRE(most_shared <= device.facts.shared_memory - Bytes{fixed}, ErrorKind::unavailable, name, " needs ", most_shared.count,
                    " bytes of shared memory; a block of GPU ", device.ordinal(), " (", device.facts.name, ") has ",
-                   device.facts.shared_memory.count, ": take a smaller model, or another device");
+                   device.facts.shared_memory.count - fixed, ": take a smaller model, or another device");
   if (most_shared > shared_without_asking)
     CUDA_TRY(device.ordinal(), cuKernelSetAttribute, driver::kernel_max_dynamic_shared, static_cast<int>(most_shared.count), raw,
              device.ordinal());

@@ -17,10 +17,9 @@ struct Target {
   gpu::Module module{device, compute::kernel_image(device.facts())};
   std::map<std::string, gpu::Kernel> kernels;
 
-  /// `most_shared` of the first call counts.
-  const gpu::Kernel& kernel(const std::string& name, Bytes most_shared) {
+  const gpu::Kernel& kernel(const std::string& name) {
     const auto found = kernels.find(name);
-    return found != kernels.end() ? found->second : kernels.emplace(name, module.kernel(name, most_shared)).first->second;
+    return found != kernels.end() ? found->second : kernels.emplace(name, module.kernel(name, gpu::all_shared)).first->second;
   }
 };
 Target& target();

@@ -64,7 +64,7 @@ void* carry(const void* address) {
 
 void launch(const char* name, std::span<void*> arguments) {
   auto& target = first_light::target();
-  target.kernel(name, target.device.facts().shared_memory).launch_with(target.stream, shape, arguments);
+  target.kernel(name).launch_with(target.stream, shape, arguments);
   for (auto& buffer : buffers) {
     if (!buffer.second.carried) continue;
     target.stream.copy_to_host({const_cast<std::byte*>(buffer.first), buffer.second.size}, buffer.second.there.data());

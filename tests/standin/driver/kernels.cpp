@@ -101,6 +101,9 @@ namespace flotilla::gpu::driver {
 
 using namespace standin;
 
+/// Bytes that every kernel takes beside what a launch asks for.
+constexpr int static_shared = 1024;
+
 Result cuLibraryLoadData(Library* library, const void* image, void*, void**, unsigned, void*, void**, unsigned) {
   const std::string_view bytes = extent(static_cast<const char*>(image));
   if (bytes.empty()) return invalid_value;
@@ -130,10 +133,17 @@ Result cuKernelGetFunction(Function* function, Kernel kernel) {
   return success;
 }
 
+Result cuKernelGetAttribute(int* value, int attribute, Kernel, DeviceOrdinal device) {
+  if (attribute != kernel_static_shared) return not_supported;
+  if (device < 0 || device >= device_count()) return invalid_device;
+  *value = static_shared;
+  return success;
+}
+
 Result cuKernelSetAttribute(int attribute, int value, Kernel kernel, DeviceOrdinal device) {
   if (attribute != kernel_max_dynamic_shared) return not_supported;
   if (device < 0 || device >= device_count()) return invalid_device;
-  if (value > device_types()[static_cast<std::size_t>(device)]->shared_per_block) return invalid_value;
+  if (value + static_shared > device_types()[static_cast<std::size_t>(device)]->shared_per_block) return invalid_value;
   reinterpret_cast<KernelImpl*>(kernel)->dynamic_shared = value;
   return success;
 }
