@@ -22,10 +22,10 @@ using compute::GpuRates;
 
 /// A model's step on one device: GPT-2 124M, or what a stand-in has time for.
 struct Sizes {
-  int sequences = 16, length = 1024, width = 768, heads = 12, up = 3072, vocabulary = 50304;
+  int sequences = 16, length = 1024, width = 768, heads = 12, up = 3072, vocabulary = 50257, logits_pitch = 50272;
   std::int64_t parameters = 124'439'808;
   int rows() const { return sequences * length; }
-  static Sizes tiny() { return {1, 64, 64, 1, 128, 256, 4096}; }
+  static Sizes tiny() { return {1, 64, 64, 1, 128, 257, 272, 4096}; }
 };
 
 constexpr int runs = 10;
@@ -33,11 +33,19 @@ constexpr int runs = 10;
 /// Arrays on the device, filled with numbers of (-1, 1) where they hold some.
 class Arrays {
  public:
+  /// Many numbers repeat some, from the device.
   bfloat16* halves(std::int64_t n) {
+    constexpr std::int64_t most = 1 << 22;
     auto* const at = raw<bfloat16>(n);
-    std::vector<std::uint16_t> values(static_cast<std::size_t>(n));
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(std::min(n, most)));
     for (auto& v : values) v = static_cast<std::uint16_t>(0x3c00u + random_() % 0x380u + (random_() & 1) * 0x8000u);
-    return upload(at, values);
+    upload(at, values);
+    for (std::int64_t have = std::ssize(values); have < n;) {
+      const std::int64_t more = std::min(have, n - have);
+      target().stream.copy_on_device({reinterpret_cast<std::byte*>(at + have)}, {reinterpret_cast<std::byte*>(at)}, Bytes{2 * more});
+      have += more;
+    }
+    return at;
   }
   float* floats(std::int64_t n, float least = -1, float most = 1) {
     auto* const at = raw<float>(n);
@@ -103,7 +111,13 @@ class Report {
   /// A launch of a kernel of the build.
   template <class... Arguments>
   void kernel(const std::string& name, const Work& work, const gpu::LaunchShape& shape, Arguments... arguments) {
-    add(name, work, [&] { target().kernel(name, shape.shared).launch(target().stream, shape, arguments...); });
+    kernel_as(name, name, work, shape, arguments...);
+  }
+  /// Under another title.
+  template <class... Arguments>
+  void kernel_as(const std::string& title, const std::string& name, const Work& work, const gpu::LaunchShape& shape,
+                 Arguments... arguments) {
+    add(title, work, [&] { target().kernel(name).launch(target().stream, shape, arguments...); });
   }
   const Sizes& sizes() const { return sizes_; }
 
@@ -164,13 +178,13 @@ void optimizer(Report& report) {
 
 void head(Report& report) {
   const Sizes& s = report.sizes();
-  const int rows = s.rows() / 4;  // in a batch of logits
-  const std::int64_t n = std::int64_t{rows} * s.vocabulary;
+  const int rows = s.rows();
+  const std::int64_t n = std::int64_t{rows} * s.vocabulary, pitch = 2 * s.logits_pitch;  // space for fp32
   Arrays a;
-  auto* const logits = a.halves(n);
+  auto* const logits = a.halves(rows * pitch);
   auto* const tokens = a.tokens(rows + s.sequences, s.vocabulary);
   auto* const stats = a.raw<float>(3 * std::int64_t{rows});
-  const KernelHeadRows shape{s.vocabulary, 0, s.length, rows, 1, s.vocabulary};
+  const KernelHeadRows shape{s.vocabulary, 0, s.length, rows, 1, pitch};
   const gpu::LaunchShape grid{.blocks_x = rows, .threads = row_threads};
   report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, logits, static_cast<const std::int32_t*>(tokens),
                 shape);
@@ -197,18 +211,24 @@ void attention(Report& report) {
   };
   // Half of the scores are masked; two products forward, seven back.
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
-  const auto run = [&](const std::string& kind, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward) {
-    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, one_document, shape,
-                  KernelDropout{});
-    report.kernel(kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
-                  Floats{lse}, one_document, shape, KernelDropout{});
-    report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient},
-                  Floats{lse}, one_document, shape, KernelDropout{});
+  const auto run = [&](const std::string& kind, const std::string& title, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward,
+                       const KernelDropout& dropout) {
+    report.kernel_as(kind + "_forward_64_bf16" + title, kind + "_forward_64_bf16",
+                     {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, one_document, shape, dropout);
+    report.kernel_as(kind + "_queries_64_bf16" + title, kind + "_queries_64_bf16",
+                     {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient}, Floats{lse}, one_document,
+                     shape, dropout);
+    report.kernel_as(kind + "_keys_64_bf16" + title, kind + "_keys_64_bf16",
+                     {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse}, one_document, shape,
+                     dropout);
   };
-  run("attention", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)));
-  if (target().device.facts().major >= 8)
-    run("attention_mma", grid(attention_mma_rows, attention_mma_shared(size, true)),
-        grid(attention_mma_rows, attention_mma_shared(size, false)));
+  run("attention", "", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)), {});
+  if (target().device.facts().major < 8) return;
+  const gpu::LaunchShape forward = grid(attention_mma_rows, attention_mma_shared(size, true)),
+                         backward = grid(attention_mma_rows, attention_mma_shared(size, false));
+  constexpr std::uint32_t tenth = 0x1999999au;
+  run("attention_mma", "", forward, backward, {});
+  run("attention_mma", "_with_dropout", forward, backward, {1, 2, tenth, 1 / 0.9f, 1});
 }
 
 /// cuDNN's attention, held against our kernels on this device as a trainer does it.
@@ -255,7 +275,7 @@ class CudnnAttention {
                               Bytes{attention_shared(size, 2, forward)}};
     };
     const auto launch = [](const std::string& name, const gpu::LaunchShape& g, auto... arguments) {
-      target().kernel(name, g.shared).launch(target().stream, g, arguments...);
+      target().kernel(name).launch(target().stream, g, arguments...);
     };
     return {[=](const AttentionBatch<Half>& b) {
               launch("attention_forward_64_bf16", grid(true), b.output, b.log_sum_exp, b.qkv, b.qkv, one_document, shape, KernelDropout{});
@@ -280,28 +300,39 @@ void products(Report& report) {
   const gpu::DeviceBuffer workspace = target().device.make_buffer(product_workspace);
   CublasProducts library{target().device, false};
   library.set_workspace({workspace.data().address, static_cast<std::size_t>(workspace.size().count)});
-  struct Shape {
+  const std::int64_t rows = s.rows();
+  const auto measure = [&](const std::string& name, const compute::ProductSpec& spec, std::int64_t of_a, std::int64_t of_b,
+                           std::int64_t of_c) {
+    Arrays a;
+    const auto *x = a.halves(of_a), *w = a.halves(of_b);
+    auto* const y = a.raw<std::byte>((spec.c_fp32 ? 4 : 2) * of_c);
+    const double m = static_cast<double>(spec.m), n = static_cast<double>(spec.n), k = static_cast<double>(spec.k);
+    report.add("product_" + name + "_bf16", {2 * (m * k + n * k) + (spec.c_fp32 ? 8 : 2) * m * n, 2 * m * n * k},
+               [&] { library.run(spec, {x, w, nullptr, y}, target().stream); });
+  };
+  struct Linear {
     const char* name;
     std::int64_t out, in;
   };
-  for (const Shape& p : {Shape{"product_qkv_bf16", 3 * s.width, s.width}, Shape{"product_projection_bf16", s.width, s.width},
-                         Shape{"product_up_bf16", s.up, s.width}, Shape{"product_down_bf16", s.width, s.up}}) {
-    const std::int64_t n = s.rows();
-    Arrays a;
-    auto *x = a.halves(n * p.in), *w = a.halves(p.out * p.in), *y = a.raw<Half>(n * p.out);
-    const compute::ProductSpec spec{.m = n,
-                           .n = p.out,
-                           .k = p.in,
-                           .a_row = p.in,
-                           .a_column = 1,
-                           .b_row = 1,
-                           .b_column = p.in,
-                           .c_row = p.out,
-                           .precision = Precision::bf16};
-    const double size = static_cast<double>(n), out = static_cast<double>(p.out), in = static_cast<double>(p.in);
-    report.add(p.name, {2 * (size * in + out * in + size * out), 2 * size * out * in}, [&] {
-      library.run(spec, {x, w, nullptr, y}, target().stream);
-    });
+  for (const Linear& p : {Linear{"qkv", 3 * s.width, s.width}, Linear{"projection", s.width, s.width}, Linear{"up", s.up, s.width},
+                          Linear{"down", s.width, s.up}}) {
+    measure(p.name, compute::linear_forward(Precision::bf16, rows, p.out, p.in), rows * p.in, p.out * p.in, rows * p.out);
+    measure(text(p.name, "_input"), compute::linear_input_gradient(Precision::bf16, rows, p.out, p.in), rows * p.out, p.out * p.in,
+            rows * p.in);
+    measure(text(p.name, "_weights"), compute::linear_weight_gradient(Precision::bf16, rows, p.out, p.in), rows * p.out, rows * p.in,
+            p.out * p.in);
+  }
+  // Of the head: as many tokens as there are, and a multiple of 16 of them.
+  const std::int64_t pitch = 2 * s.logits_pitch;
+  for (const std::int64_t tokens : {std::int64_t{s.vocabulary}, std::int64_t{s.vocabulary} / 16 * 16}) {
+    const std::string name = tokens == s.vocabulary ? "head" : "even_head";
+    auto forward = compute::linear_forward(Precision::bf16, rows, tokens, s.width);
+    auto input = compute::linear_input_gradient(Precision::bf16, rows, tokens, s.width);
+    auto weights = compute::linear_weight_gradient(Precision::bf16, rows, tokens, s.width);
+    forward.c_row = input.a_row = weights.a_column = pitch;
+    measure(name, forward, rows * s.width, s.vocabulary * s.width, rows * pitch);
+    measure(name + "_input", input, rows * pitch, s.vocabulary * s.width, rows * s.width);
+    measure(name + "_weights", weights, rows * pitch, rows * s.width, s.vocabulary * s.width);
   }
 }
 
