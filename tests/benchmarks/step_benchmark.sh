@@ -4,14 +4,19 @@
 #
 #   tests/benchmarks/step_benchmark.sh PYTHON     PYTHON has torch; build/ holds a Release build
 #   BLOCKS=2 LENGTH=512 SEQUENCES=2 STEPS=5 ROUNDS=5 THREADS=2 tests/benchmarks/step_benchmark.sh PYTHON
+#   DEVICE=gpu BLOCKS=12 LENGTH=1024 SEQUENCES=16 STEPS=20 ROUNDS=3 tests/benchmarks/step_benchmark.sh PYTHON
 #
 # GPT-2-small's layers (hidden 768, 12 heads, vocabulary 50257), BLOCKS of them; no dropout. bf16 is set beside the faster of PyTorch's two
-# ways (autocast, bf16 weights). Both sides: forward, backward, clipping, AdamW.
+# ways (autocast, bf16 weights), on a GPU of its compiled ways. Both sides: forward, backward, clipping, AdamW.
+# FLOTILLA names another program, PRECISIONS what is tried.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 python=${1:?give a Python that has torch}
 blocks=${BLOCKS:-2} length=${LENGTH:-512} sequences=${SEQUENCES:-2} steps=${STEPS:-5} rounds=${ROUNDS:-5} threads=${THREADS:-$(nproc)}
+device=${DEVICE:-cpu} flotilla=${FLOTILLA:-build/src/app/flotilla}
+torch=(--device cpu)
+[ "$device" = gpu ] && torch=(--device cuda --compile --warm-up 4)
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 
@@ -25,8 +30,8 @@ median() { sort -g | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[
 
 ours() {
   rm -rf "$here/run"
-  build/src/app/flotilla train --model.config "$here/config.json" --data.train "$here/text.txt" --data.format text \
-    --training.length "$length" --training.global-batch "$sequences" --training.steps $((steps + 1)) --training.precision "$1" \
+  "$flotilla" train --model.config "$here/config.json" --data.train "$here/text.txt" --data.format text \
+    --training.length "$length" --training.global-batch "$sequences" --training.steps $((steps + 1)) --device "$device" --training.precision "$1" \
     --training.warmup-steps 0 --plan.data 1 --plan.microbatch "$sequences" --plan.recompute none --run.threads "$threads" \
     --run.directory "$here/run" --probe.file "$here/profile-$1.json" >"$here/log" 2>&1 || { cat "$here/log" >&2; exit 1; }
   grep -v '"event"' "$here/run/metrics.jsonl" | sed -n 's/.*"step_seconds": \([0-9.e-]*\).*/\1/p' | tail -n +2 | median
@@ -36,13 +41,13 @@ theirs() {
   local variants=$1
   [ "$variants" = bf16 ] && variants="bf16_autocast bf16_weights"
   # shellcheck disable=SC2086
-  OMP_NUM_THREADS=$threads "$python" tests/reference/benchmark_step.py --model gpt2 --blocks "$blocks" --length "$length" \
+  OMP_NUM_THREADS=$threads "$python" tests/reference/benchmark_step.py "${torch[@]}" --model gpt2 --blocks "$blocks" --length "$length" \
     --sequences "$sequences" --threads "$threads" --steps "$steps" --dropout 0 --fused --precision $variants |
     sed -n 's/.*"median_step_seconds": \([0-9.e-]*\).*/\1/p' | sort -g | head -1
 }
 
-echo "GPT-2-small layers: $blocks blocks and head, $sequences x $length tokens, $threads threads; seconds a step, median of $steps"
-for precision in fp32 bf16; do
+echo "GPT-2-small layers: $blocks blocks and head, $sequences x $length tokens, $threads threads, on the $device; seconds a step, median of $steps"
+for precision in ${PRECISIONS:-fp32 bf16}; do
   ratios=""
   for round in $(seq "$rounds"); do
     a=$(ours "$precision") b=$(theirs "$precision")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Seconds of a GPT-2 training step in PyTorch on CPU, to set beside `flotilla train` with the same model, batch, threads and precision.
+"""Seconds of a GPT-2 training step in PyTorch, to set beside `flotilla train` with the same model, batch, device, threads and precision.
 
-A step is forward, backward, clipping by global norm and AdamW, written with plain torch.nn and scaled_dot_product_attention, without
-torch.compile. Prints one JSON line per precision: the median, the fastest and all samples, and CPU seconds per wall second
+A step is forward, backward, clipping by global norm and AdamW, written with plain torch.nn and scaled_dot_product_attention, by torch.compile
+where --compile asks for it. Prints one JSON line per precision: the median, the fastest and all samples, and CPU seconds per wall second
 (below the thread count the machine was shared; compare only pairs).
 
 precisions: fp32; bf16_autocast (fp32 weights, autocast to bf16); bf16_weights (weights, gradients and activations in bf16, fp32 AdamW copy).
@@ -51,7 +51,7 @@ class GPT2(nn.Module):
         self.norm = nn.LayerNorm(hidden)
 
     def forward(self, tokens):
-        x = self.drop(self.word(tokens[:, :-1]) + self.position(torch.arange(tokens.shape[1] - 1)))
+        x = self.drop(self.word(tokens[:, :-1]) + self.position(torch.arange(tokens.shape[1] - 1, device=tokens.device)))
         for block in self.blocks:
             x = block(x)
         logits = F.linear(self.norm(x), self.word.weight)
@@ -66,7 +66,9 @@ class Step:
         blocks, hidden, heads, vocabulary, positions = SHAPES[arguments.model]
         if arguments.blocks:
             blocks = arguments.blocks
-        self.model = GPT2(blocks, hidden, heads, vocabulary, max(positions, arguments.length), arguments.dropout).train()
+        self.device = arguments.device
+        self.model = GPT2(blocks, hidden, heads, vocabulary, max(positions, arguments.length), arguments.dropout).train().to(self.device)
+        self.run = torch.compile(self.model) if arguments.compile else self.model
         self.autocast = precision == "bf16_autocast"
         self.masters = None
         parameters = list(self.model.parameters())
@@ -75,13 +77,13 @@ class Step:
             self.model.to(torch.bfloat16)
             parameters = self.masters
         self.optimizer = torch.optim.AdamW(parameters, lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=arguments.fused)
-        self.tokens = torch.randint(0, vocabulary, (arguments.microbatches, arguments.sequences, arguments.length + 1))
+        self.tokens = torch.randint(0, vocabulary, (arguments.microbatches, arguments.sequences, arguments.length + 1)).to(self.device)
 
     def __call__(self):
         self.model.zero_grad(set_to_none=False)
         for tokens in self.tokens:
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.autocast):
-                loss = self.model(tokens) / len(self.tokens)
+            with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.autocast):
+                loss = self.run(tokens) / len(self.tokens)
             loss.backward()
         if self.masters:
             for master, p in zip(self.masters, self.model.parameters()):
@@ -92,11 +94,14 @@ class Step:
             with torch.no_grad():
                 for master, p in zip(self.masters, self.model.parameters()):
                     p.copy_(master)
+        if self.device == "cuda":
+            torch.cuda.synchronize()
 
 
 def measure(arguments, precision):
     step = Step(arguments, precision)
-    step()
+    for _ in range(arguments.warm_up):
+        step()
     samples, cpu, wall = [], time.process_time(), time.perf_counter()
     for _ in range(arguments.steps):
         start = time.perf_counter()
@@ -111,6 +116,8 @@ def measure(arguments, precision):
         "cpu_seconds_per_wall_second": cpu / wall,
         "step_seconds": samples,
         "model": arguments.model,
+        "device": torch.cuda.get_device_name() if arguments.device == "cuda" else "cpu",
+        "compile": arguments.compile,
         "blocks": len(step.model.blocks),
         "length": arguments.length,
         "sequences": arguments.sequences,
@@ -131,6 +138,9 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--warm-up", type=int, default=1, help="steps that are not counted")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile")
     parser.add_argument("--fused", action="store_true", help="PyTorch's fused AdamW")
     parser.add_argument("--precision", nargs="+", default=["fp32", "bf16_autocast", "bf16_weights"],
                         choices=["fp32", "bf16_autocast", "bf16_weights"])
