@@ -101,7 +101,9 @@ class Series {
     }
     if (pass.empty()) return {};
     const auto of = [&](const auto& taken) { return expected_time(taken, shape.sequences); };
-    return of(once) + (of(fill) + std::max(slice_, of(pass))) * least_rounds;
+    // A GPU's first shape loads the libraries: only a second one tells what the opening of a further one takes.
+    const bool tells = !all_gpus_ || once.size() > 1;
+    return (tells ? of(once) : Seconds{}) + (of(fill) + std::max(slice_, of(pass))) * least_rounds;
   }
 
   /// Whether the slowest rank expects to have measured the shape within the budget, and all that is open too.
