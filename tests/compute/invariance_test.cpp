@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "compute/harness.hpp"
+#include "support/same_loss.hpp"
 
 /// What must not change the result: tensor parallelism, microbatches, threads, repetition.
 namespace flotilla::compute::test {
@@ -139,16 +140,6 @@ TEST(Invariance, WhatIsDroppedAndComputedAgainHasTheSameBits) {
     }
 }
 
-/// oneDNN's products from AVX-512 on ("brg:") add in an order that the number of rows does not change; those before it ("gemm:jit") do not
-/// promise that.
-void expect_same_loss(double loss, double expected) {
-  static const bool by_rows = make_backend(Setup{base_cases().front().model, 9, 1, 0, Precision::fp32, 1, 7})->description().find("brg:") == std::string::npos;
-  if (by_rows)
-    EXPECT_NEAR(loss, expected, 1e-6 * expected);
-  else
-    EXPECT_EQ(loss, expected);
-}
-
 /// In pieces of unlike size, some of them empty: the loss keeps its bits, gradients of what all hold whole are sums in another order.
 TEST(Invariance, SharedTokensChangeOnlyTheOrderOfSums) {
   for (Case c : base_cases())
@@ -161,7 +152,7 @@ TEST(Invariance, SharedTokensChangeOnlyTheOrderOfSums) {
       const Outcome whole = run_case(c);
       c.shares = true;
       const Outcome shared = run_case(c);
-      expect_same_loss(shared.loss, whole.loss);
+      tests::expect_same_loss(shared.loss, whole.loss);
       EXPECT_LT(worst_difference(shared.gradients, whole.gradients), 1e-6);
     }
   Case few = base_cases()[1];
@@ -171,7 +162,7 @@ TEST(Invariance, SharedTokensChangeOnlyTheOrderOfSums) {
   const Outcome whole = run_case(few);
   few.shares = true;
   const Outcome shared = run_case(few);
-  expect_same_loss(shared.loss, whole.loss);
+  tests::expect_same_loss(shared.loss, whole.loss);
   EXPECT_LT(worst_difference(shared.gradients, whole.gradients), 1e-6);
 }
 
