@@ -54,7 +54,8 @@ Bytes scratch_bytes(const Setup& s, int sequences) {
   const Bytes adapters = std::max(model::adapter_workspace(s.model, shape, Operation::attention_backward),
                                   model::adapter_workspace(s.model, shape, Operation::mlp_backward));
   const Bytes workspace = std::max(product_workspace, cudnn_workspace(s, sequences));
-  return Bytes{workspace_alignment} + workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + head_sums + dots + alignments} + adapters;
+  return Bytes{workspace_alignment} + workspace + align_up(element_size(s.precision) * rows, 64) +
+         Bytes{sums + head_sums + dots + alignments} + adapters;
 }
 
 template <class E>

@@ -35,8 +35,8 @@ struct SplitProduct {
 };
 /// A product in 16-bit elements whose rows begin at multiples of 16 bytes but do not end there, as that of a vocabulary of 50,257, in two:
 /// `main` has a multiple of 8 columns, rows or summands, `rest` the others. For the whole cuBLASLt 13.1 takes 1.5 to 7 times as long
-/// (H100, the sizes of GPT-2's head). Summands: `rest` goes first, so that what is rounded between the two is the small part. Nothing for other
-/// products, and for sizes below 1024.
+/// (H100, the sizes of GPT-2's head). Summands: `rest` goes first, so that what is rounded between the two is the small part. Nothing for
+/// other products, and for sizes below 1024.
 std::optional<SplitProduct> split_product(const ProductSpec&, const ProductOperands&);
 
 class CublasProducts {
