@@ -1,22 +1,15 @@
 #!/usr/bin/env bash
 # The whole product under TSan on stand-in GPUs: no race. Then with an event that its program does not wait for: a race, which is found.
 #
-#   product_tsan.sh SOURCE_DIR BUILD_DIR MPIRUN...     builds in BUILD_DIR/tsan
+#   product_tsan.sh SOURCE_DIR FLOTILLA STANDIN_FOLDER MPIRUN...     flotilla_tsan and the libraries beside it
 set -euo pipefail
-source_dir=$1 build=$2/tsan
-shift 2
+source_dir=$1 flotilla=$2 lib=$3
+shift 3
 mpirun=("$@")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# -g1: lines in reports, and two thirds of the time to compile.
-{
-  cmake --preset cpu-tsan -S "$source_dir" -B "$build" -DFLOTILLA_TESTS=ON "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1"
-  cmake --build "$build" -j "$(nproc)" --target flotilla standin_driver standin_nvml standin_kernels standin_blas standin_nccl
-} >"$scratch/build.log" 2>&1 || { tail -40 "$scratch/build.log" && exit 1; }
-
-lib=$build/tests/standin/lib
-export LD_LIBRARY_PATH=${lib}_nccl:$lib FLOTILLA_STANDIN_KERNELS=$lib/libstandin_kernels.so FLOTILLA_GPU_KERNELS=$lib/libstandin_kernels.so
+export LD_LIBRARY_PATH=${lib}_nccl:$lib FLOTILLA_STANDIN_KERNELS=$lib/libstandin_kernels_tsan.so FLOTILLA_GPU_KERNELS=$lib/libstandin_kernels_tsan.so
 export FLOTILLA_STANDIN_DEVICES=h100,h100 OMP_NUM_THREADS=1
 # UCX's hooks in the allocator run where a thread's end has already taken TSan's state of it.
 export UCX_MEM_EVENTS=no UCX_MEM_MMAP_HOOK_MODE=none
@@ -38,7 +31,7 @@ END
 train() {
   local name=$1 ranks=$2 model=$3
   shift 3
-  "${mpirun[@]}" -n "$ranks" "$build/src/app/flotilla" train --device=gpu --model.config="$scratch/$model.json" \
+  "${mpirun[@]}" -n "$ranks" "$flotilla" train --device=gpu --model.config="$scratch/$model.json" \
     --run.directory="$scratch/$name" --data.train="$scratch/text.txt" --data.format=text --training.length=8 --training.global-batch=4 \
     --training.steps=2 --run.threads=1 --probe.budget=100ms --probe.file="$scratch/profile-$ranks-$model.json" "$@" \
     >"$scratch/$name.log" 2>&1
