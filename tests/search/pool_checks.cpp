@@ -343,32 +343,47 @@ void expect_monotone_floor(Seeds seeds, const Range& range) {
   EXPECT_GT(lower, pairs / 4);
 }
 
+namespace {
+
+/// What one loosening of many instances did to their answers.
+struct Loosened {
+  Ratios ratios;  ///< value after / value before
+  int lost = 0, compared = 0;
+};
+
+void compare(const Loosening& loosening, int seed, Instance i, const PlanAnswer& before, double most_worse, Loosened& found) {
+  Dice dice{seed};
+  if (!loosening.apply(i, dice)) return;
+  const auto after = plan(i);
+  ++found.compared;
+  found.lost += after.best ? 0 : 1;
+  if (!after.best) return;
+  const double ratio = after.best->value / before.best->value;
+  found.ratios.add(ratio);
+  if (after.finished) {
+    EXPECT_LE(ratio, 1 + 1e-6) << loosening.what << " " << seed << ": " << spell(before) << " | " << spell(after);
+  }
+  if (ratio > 1 + most_worse)
+    std::printf("%s %d: %.4f, %s | %s\n", loosening.what, seed, ratio, spell(before).c_str(), spell(after).c_str());
+}
+
+}  // namespace
+
 void expect_monotone(Seeds seeds, const Range& range, double most_worse, double mostly) {
   const std::vector<Loosening> all{
       {"more devices", more_devices}, {"another type", another_type}, {"looser limits", looser_limits}, {"more memory", more_memory}};
-  for (const auto& loosening : all) {
-    Ratios ratios;
-    int lost = 0, compared = 0;
-    for (int seed = seeds.first; seed < seeds.last; ++seed) {
-      Instance i = random_instance(seed, range);
-      const auto before = plan(i);
-      Dice dice{seed};
-      if (!before.best || !loosening.apply(i, dice)) continue;
-      const auto after = plan(i);
-      ++compared;
-      lost += after.best ? 0 : 1;
-      if (!after.best) continue;
-      const double ratio = after.best->value / before.best->value;
-      ratios.add(ratio);
-      if (after.finished) {
-        EXPECT_LE(ratio, 1 + 1e-6) << loosening.what << " " << seed << ": " << spell(before) << " | " << spell(after);
-      }
-      if (ratio > 1 + most_worse)
-        std::printf("%s %d: %.4f, %s | %s\n", loosening.what, seed, ratio, spell(before).c_str(), spell(after).c_str());
-    }
-    EXPECT_GE(ratios.share_up_to(1 + most_worse), mostly) << loosening.what;
-    EXPECT_LE(lost, (1 - mostly) * compared) << loosening.what;
-    std::printf("%s; worse: %.1f %%; lost: %d\n", ratios.in_words(loosening.what).c_str(), 100 * (1 - ratios.share_up_to(1 + 1e-9)), lost);
+  std::vector<Loosened> found(all.size());
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    const Instance i = random_instance(seed, range);
+    const auto before = plan(i);
+    if (!before.best) continue;
+    for (std::size_t k = 0; k < all.size(); ++k) compare(all[k], seed, i, before, most_worse, found[k]);
+  }
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    auto& [ratios, lost, compared] = found[k];
+    EXPECT_GE(ratios.share_up_to(1 + most_worse), mostly) << all[k].what;
+    EXPECT_LE(lost, (1 - mostly) * compared) << all[k].what;
+    std::printf("%s; worse: %.1f %%; lost: %d\n", ratios.in_words(all[k].what).c_str(), 100 * (1 - ratios.share_up_to(1 + 1e-9)), lost);
   }
 }
 
