@@ -4,8 +4,8 @@
 # flotilla_add_mpi_test(NAME ROOM room RANKS n... SOURCES ... [LINKS ...] [LABELS ...] [TIMEOUT s])
 #   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi.
 # A time limit is there for what hangs: ten times as long and more as a test takes on two cores that it shares with others.
-# COST: seconds, about, where a test takes many: CTest starts those first. PROCESSORS 2 is for tests that judge speeds. All others share the
-# cores: ranks yield while they wait, and what starts processes waits for most of its time.
+# COST: seconds, about, where a test takes many: CTest starts those first. PROCESSORS 4 is for tests that judge speeds: tests/run.sh then
+# runs one other beside them. All others share the cores: ranks yield while they wait, and what starts processes waits for most of its time.
 set(FLOTILLA_MPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
     --mca btl_base_warn_component_unused 0 CACHE STRING "Flags for mpirun in tests")
 
