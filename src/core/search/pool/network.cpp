@@ -51,6 +51,12 @@ Network::Network(const DevicePool& device_pool, const PlanEvaluator& evaluator)
     }
 }
 
+std::size_t Network::KeyHash::operator()(const std::vector<int>& key) const {
+  std::uint64_t hash = key.size();
+  for (const int value : key) hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(static_cast<std::uint32_t>(value));
+  return Philox::mix(hash);
+}
+
 double Network::message(const Way& way, int microbatch) {
   std::uint64_t key = at(way.from) * device_pool_.places.size() + at(way.to);
   key = ((key * numbers_of_sizes + number_of_size(microbatch)) << 1 | (way.one_node ? 1 : 0)) * most_flows +

@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -69,8 +68,11 @@ class Network {
   program::RankLocations placement_;    ///< of the stock's devices
   std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
   std::int64_t token_embedding_ = 0;
-  std::map<std::vector<int>, Sums> sums_;
-  std::map<std::vector<int>, double> token_embedding_sums_;
+  struct KeyHash {
+    std::size_t operator()(const std::vector<int>&) const;
+  };
+  std::unordered_map<std::vector<int>, Sums, KeyHash> sums_;
+  std::unordered_map<std::vector<int>, double, KeyHash> token_embedding_sums_;
   std::vector<int> key_;        ///< of the sum at hand
   std::vector<double> prices_;  ///< USD for a byte, by places
   std::unordered_map<std::uint64_t, double> messages_;

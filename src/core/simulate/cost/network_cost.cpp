@@ -16,6 +16,7 @@ using program::CollectiveKind;
 /// Messages that a member of a group sends along a path when it has one for each of the others, and how many leave its host at once.
 struct CardLoad {
   int messages = 1, flows = 1;
+  bool operator==(const CardLoad&) const = default;
 };
 /// Of a member on the fullest host, whose cards it shares with most, and of one on the emptiest, which sends most to others.
 std::array<CardLoad, 2> loads_of(const Paths::GroupTopology& group_topology, std::size_t members, const Route& route, const Flows& flows) {
@@ -30,7 +31,8 @@ std::array<CardLoad, 2> loads_of(const Paths::GroupTopology& group_topology, std
 template <class Time>
 Seconds longest(const std::array<CardLoad, 2>& loads, Seconds latency, Time time) {
   Seconds most;
-  for (const CardLoad& load : loads) {
+  for (std::size_t l = 0; l < (loads[0] == loads[1] ? 1 : loads.size()); ++l) {
+    const CardLoad& load = loads[l];
     const Seconds one = time(load.flows), further = std::max(Seconds{0}, one - latency);
     most = std::max(most, one + static_cast<double>(load.messages - 1) * further);
   }
@@ -52,6 +54,8 @@ Seconds through_uplinks(const Paths::GroupTopology& group_topology, Bytes size, 
   return longest;
 }
 
+bool knows_copies(const cluster::DeviceType& type) { return type.to_host.known() || type.to_device.known(); }
+
 Cost with_copies(const Cost& network, const Cost& copies) { return copies.time.value > 0 ? combine(network, copies, {}) : network; }
 
 }  // namespace
@@ -67,11 +71,14 @@ Cost combine(const Cost& a, const Cost& b, const Cost& c) {
 }
 
 NetworkCost::NetworkCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> of_types)
-    : types{of_types ? std::move(of_types) : type_costs_of(profile)}, paths{profile, types->fits()}, profile_{profile} {}
+    : types{of_types ? std::move(of_types) : type_costs_of(profile)},
+      paths{profile, types->fits()},
+      profile_{profile},
+      copies_known_{std::ranges::any_of(profile.device_types, knows_copies)} {}
 
 /// Adding `count` numbers of `element` bytes to as many others.
 Cost NetworkCost::add(const std::string& type, double count, Bytes element) {
-  const auto measured = types->per_element(type, "add", element.count == 2 ? Precision::bf16 : Precision::fp32);
+  const auto& measured = types->per_element(type, "add", element.count == 2 ? Precision::bf16 : Precision::fp32);
   if (measured) return {measured->time * count, measured->relative_error, false};
   return stream_cost(profile_, type, {static_cast<std::int64_t>(count * 3) * element.count});
 }
@@ -85,8 +92,10 @@ Cost NetworkCost::exchange(const Paths::GroupTopology& group_topology, Bytes siz
     const auto loads = loads_of(group_topology, members, route, flows);
     const Seconds latency = route.time({0}, 1);
     Seconds all = longest(loads, latency, [&](int at_once) { return route.time(size, over_cards(at_once)); });
-    const Seconds alone = route.time(size, 1) - latency;
-    if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(group_topology, size, members, flows, alone));
+    if (route.passes_uplinks()) {
+      const Seconds alone = route.time(size, 1) - latency;
+      all = std::max(all, latency + through_uplinks(group_topology, size, members, flows, alone));
+    }
     if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
   }
   return slowest;
@@ -103,8 +112,10 @@ std::optional<Cost> NetworkCost::half_sum(const Paths::GroupTopology& group_topo
     const auto loads = loads_of(group_topology, members, route, flows);
     const Seconds latency = route.sum_time({0}, 1);
     Seconds all = longest(loads, latency, [&](int at_once) { return route.sum_time(piece, at_once); });
-    const Seconds alone = route.sum_time(piece, 1) - latency;
-    if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(group_topology, piece, members, flows, alone));
+    if (route.passes_uplinks()) {
+      const Seconds alone = route.sum_time(piece, 1) - latency;
+      all = std::max(all, latency + through_uplinks(group_topology, piece, members, flows, alone));
+    }
     if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
   }
   return slowest;
@@ -147,31 +158,46 @@ Cost NetworkCost::sum(const std::vector<Rank>& some, std::size_t members, Bytes 
 Cost NetworkCost::level_of(const std::vector<SubgroupShape>& subgroups, bool gives_back, bool adds, Bytes bytes, Bytes element,
                            const Flows& flows) {
   Cost slowest;
-  for (const SubgroupShape& subgroup : subgroups)
+  for (const SubgroupShape& subgroup : subgroups) {
+    const auto& group_topology = paths.group_topology(subgroup.firsts);
     for (const SubgroupShape::Inner& inner : subgroup.inner) {
       const auto divided = std::int64_t{inner.members} * subgroup.subgroups();
       const std::int64_t piece = (bytes.count / element.count + divided - 1) / divided;
-      const auto others = static_cast<std::size_t>(subgroup.subgroups());
-      const Cost here =
-          sum_of(subgroup.firsts, piece, element, others, {flows.cards * inner.beside, flows.out * inner.behind}, gives_back, adds);
+      const Flows at_once{flows.cards * inner.beside, flows.out * inner.behind};
+      const Cost here = remembered_sum_of(
+          group_topology, {group_topology.hash, piece, element, static_cast<std::size_t>(subgroup.subgroups()), at_once, gives_back, adds});
       if (here.time >= slowest.time) slowest = here;
     }
+  }
   return slowest;
 }
 
+std::size_t NetworkCost::LevelExchangeHash::operator()(const LevelExchange& e) const {
+  std::uint64_t hash = e.topology;
+  for (const std::int64_t value :
+       {e.piece, e.element.count, static_cast<std::int64_t>(e.subgroups), std::int64_t{e.flows.cards}, std::int64_t{e.flows.out},
+        std::int64_t{e.flows.in}, static_cast<std::int64_t>(2 * e.gives_back + e.adds)})
+    hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(value);
+  return Philox::mix(hash);
+}
+
+/// Searches ask for sums over ever new groups, of which many are joined alike.
+Cost NetworkCost::remembered_sum_of(const Paths::GroupTopology& group_topology, const LevelExchange& exchanged) {
+  if (const auto found = level_exchanges_.find(exchanged); found != level_exchanges_.end()) return found->second;
+  return level_exchanges_[exchanged] = sum_of(group_topology, exchanged);
+}
+
 /// Pieces to their owners (where something is added), sums of all contributions, sums back.
-Cost NetworkCost::sum_of(const std::vector<Rank>& members, std::int64_t piece, Bytes element, std::size_t subgroups, const Flows& flows,
-                         bool gives_back, bool adds) {
-  const auto& group_topology = paths.group_topology(members);
-  if (const auto half = adds ? half_sum(group_topology, piece * element, subgroups, flows) : std::nullopt)
-    return combine(*half, gives_back ? *half : Cost{}, {});
-  const Cost exchanged = exchange(group_topology, piece * element, subgroups, flows);
+Cost NetworkCost::sum_of(const Paths::GroupTopology& group_topology, const LevelExchange& of) {
+  if (const auto half = of.adds ? half_sum(group_topology, of.piece * of.element, of.subgroups, of.flows) : std::nullopt)
+    return combine(*half, of.gives_back ? *half : Cost{}, {});
+  const Cost exchanged = exchange(group_topology, of.piece * of.element, of.subgroups, of.flows);
   Cost sum;
   for (const auto& type : group_topology.types) {
-    const Cost here = adds ? add(type, static_cast<double>(piece) * static_cast<double>(subgroups - 1), element) : Cost{};
+    const Cost here = of.adds ? add(type, static_cast<double>(of.piece) * static_cast<double>(of.subgroups - 1), of.element) : Cost{};
     if (here.time >= sum.time) sum = here;
   }
-  return combine(exchanged, adds && gives_back ? exchanged : Cost{}, sum);
+  return combine(exchanged, of.adds && of.gives_back ? exchanged : Cost{}, sum);
 }
 
 Cost NetworkCost::in_subgroups(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
@@ -194,6 +220,7 @@ Cost NetworkCost::library(CollectiveKind kind, const program::Group& group, Byte
 /// A member on a GPU whose messages go through its host brings what it gives there and takes back what comes. The slowest member decides.
 Cost NetworkCost::copies(const std::vector<Rank>& members, Bytes given, Bytes taken) {
   Cost slowest;
+  if (!copies_known_) return slowest;
   for (const auto& name : paths.group_topology(members).types)
     if (const auto* type = cluster::find_type(profile_, name))
       slowest.time = std::max(slowest.time, type->to_host.time(given) + type->to_device.time(taken));

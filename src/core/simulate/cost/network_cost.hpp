@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -49,8 +50,21 @@ class NetworkCost {
   Cost all_gather(const program::Group&, Bytes, const Flows&);
   Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows&, bool to_everybody);
   Cost level_of(const std::vector<SubgroupShape>&, bool gives_back, bool adds, Bytes bytes, Bytes element, const Flows&);
-  Cost sum_of(const std::vector<Rank>& members, std::int64_t piece, Bytes element, std::size_t subgroups, const Flows&, bool gives_back,
-              bool adds);
+  /// What one inner subgroup's exchange at a level depends on.
+  struct LevelExchange {
+    std::uint64_t topology = 0;  ///< GroupTopology::hash
+    std::int64_t piece = 0;
+    Bytes element;
+    std::size_t subgroups = 0;
+    Flows flows;
+    bool gives_back = false, adds = false;
+    bool operator==(const LevelExchange&) const = default;
+  };
+  struct LevelExchangeHash {
+    std::size_t operator()(const LevelExchange&) const;
+  };
+  Cost sum_of(const Paths::GroupTopology&, const LevelExchange&);
+  Cost remembered_sum_of(const Paths::GroupTopology&, const LevelExchange&);
   Cost in_subgroups(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows&);
   Cost over_network(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows&);
   Cost library(program::CollectiveKind, const program::Group&, Bytes, const Flows&);
@@ -58,6 +72,8 @@ class NetworkCost {
   bool links_join_devices(const std::vector<Rank>& members);
 
   const cluster::Profile& profile_;
+  const bool copies_known_;  ///< of some type
+  std::unordered_map<LevelExchange, Cost, LevelExchangeHash> level_exchanges_;
   SubgroupShapeCache subgroup_shapes_{{[this](Rank rank) { return paths.host(rank); }, [this](Rank rank) { return paths.uplink(rank); },
                                        [this](const std::vector<Rank>& ranks) { return paths.group_topology(ranks).hash; }}};
 };

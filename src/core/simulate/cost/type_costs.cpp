@@ -18,11 +18,14 @@ constexpr double half_error = 0.1;  // of a half's share of its operation, which
 
 std::shared_ptr<TypeCosts> type_costs_of(const cluster::Profile& profile) { return std::make_shared<TypeCosts>(profile); }
 
-std::optional<Cost> TypeCosts::per_element(const std::string& device_type, std::string_view operation, Precision precision) {
-  const std::tuple<std::string_view, std::string_view, Precision> key{device_type, operation, precision};
-  if (const auto found = elements_.find(key); found != elements_.end()) return found->second;
-  return elements_[{device_type, std::string{operation}, precision}] =
-             element_cost(profile_, device_type, std::string{operation}, precision);
+/// Few are asked for.
+const std::optional<Cost>& TypeCosts::per_element(const std::string& device_type, std::string_view operation, Precision precision) {
+  const int type = number_of(device_type);
+  for (const ElementCost& known : elements_)
+    if (known.type == type && known.precision == precision && known.operation == operation) return known.cost;
+  std::string name{operation};
+  auto cost = element_cost(profile_, device_type, name, precision);
+  return elements_.emplace_back(ElementCost{type, std::move(name), precision, std::move(cost)}).cost;
 }
 
 /// Measured by itself, else a part of a whole operation or of a layer that was measured, else estimated.

@@ -1,10 +1,8 @@
 #pragma once
-#include <functional>
-#include <map>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -28,7 +26,7 @@ class TypeCosts {
   /// As ProfileCost::operation.
   Cost operation(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&);
   /// Of an operation that was measured per element; nothing where it was not.
-  std::optional<Cost> per_element(const std::string& device_type, std::string_view operation, Precision);
+  const std::optional<Cost>& per_element(const std::string& device_type, std::string_view operation, Precision);
 
   const FitsByTypes& fits() const { return fits_; }
   const LayerCosts& layers() const { return layers_; }
@@ -54,7 +52,13 @@ class TypeCosts {
   model::Config model_;  ///< of `operations_`
   std::vector<std::string> types_;  ///< that were asked for
   std::unordered_map<Key, Cost, Hash> operations_;
-  std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>, std::less<>> elements_;
+  struct ElementCost {
+    int type = 0;  ///< of `types_`
+    std::string operation;
+    Precision precision{};
+    std::optional<Cost> cost;
+  };
+  std::deque<ElementCost> elements_;  ///< that were asked for
 };
 
 }  // namespace flotilla::simulate

@@ -18,9 +18,8 @@ std::uint64_t hash_of(const program::Group& group) {
   return hash;
 }
 
-/// How often the most frequent of them is there. Sorts them.
-int most_alike(std::vector<int>& values) {
-  if (std::ranges::adjacent_find(values, std::ranges::not_equal_to{}) == values.end()) return static_cast<int>(values.size());
+/// How often the most frequent of them is there.
+int most_alike(std::vector<int> values) {
   std::ranges::sort(values);
   int most = 0;
   for (auto here = values.begin(); here != values.end();) {
@@ -31,34 +30,39 @@ int most_alike(std::vector<int>& values) {
   return most;
 }
 
+/// Who is where, by member.
+struct MemberPlaces {
+  std::vector<int> hosts, uplinks;
+};
+
 /// Subgroups of one level, made of the `below` ones.
 class SubgroupLevel {
  public:
-  SubgroupLevel(const std::vector<Rank>& members, const std::vector<int>& subgroups, const std::vector<int>& below)
-      : members_{members}, subgroups_{subgroups}, below_{below}, order_(members.size()) {
+  SubgroupLevel(const std::vector<Rank>& members, const MemberPlaces& places, const std::vector<int>& subgroups,
+                const std::vector<int>& below)
+      : members_{members}, places_{places}, subgroups_{subgroups}, below_{below}, order_(members.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     order_by(below_);
     order_by(subgroups_);
   }
 
   /// Of subgroups of two inner ones and more.
-  std::vector<SubgroupShape> shapes(const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) const {
+  std::vector<SubgroupShape> shapes() const {
     std::vector<SubgroupShape> all;
     for (std::size_t begin = 0; begin < order_.size();) {
       const auto end = end_of(begin, subgroups_);
-      if (below_[order_[begin]] != below_[order_[end - 1]]) all.push_back(shape(begin, end, host, uplink));
+      if (below_[order_[begin]] != below_[order_[end - 1]]) all.push_back(shape(begin, end));
       begin = end;
     }
     return all;
   }
 
  private:
-  SubgroupShape shape(std::size_t begin, std::size_t end, const std::function<int(Rank)>& host,
-                      const std::function<int(Rank)>& uplink) const {
+  SubgroupShape shape(std::size_t begin, std::size_t end) const {
     SubgroupShape shape;
     for (std::size_t here = begin; here < end;) {
       const auto next = std::min(end, end_of(here, below_));
-      const auto inner = alike(here, next, host, uplink);
+      const auto inner = alike(here, next);
       shape.firsts.push_back(member(here));
       if (shape.inner.empty() || shape.inner.back() != inner) shape.inner.push_back(inner);
       here = next;
@@ -69,16 +73,20 @@ class SubgroupLevel {
   }
 
   /// Members of one inner subgroup.
-  SubgroupShape::Inner alike(std::size_t begin, std::size_t end, const std::function<int(Rank)>& host,
-                             const std::function<int(Rank)>& uplink) const {
+  SubgroupShape::Inner alike(std::size_t begin, std::size_t end) const {
     if (end - begin == 1) return {1, 1, 1};
-    const auto most = [&](const std::function<int(Rank)>& place) {
-      std::vector<int> places;
-      places.reserve(end - begin);
-      for (std::size_t m = begin; m < end; ++m) places.push_back(place(member(m)));
-      return most_alike(places);
-    };
-    return {static_cast<int>(end - begin), most(host), most(uplink)};
+    return {static_cast<int>(end - begin), most_at_one(places_.hosts, begin, end), most_at_one(places_.uplinks, begin, end)};
+  }
+
+  int most_at_one(const std::vector<int>& places, std::size_t begin, std::size_t end) const {
+    const auto at = [&](std::size_t position) { return places[order_[position]]; };
+    std::size_t same = begin + 1;
+    while (same < end && at(same) == at(begin)) ++same;
+    if (same == end) return static_cast<int>(end - begin);
+    std::vector<int> all;
+    all.reserve(end - begin);
+    for (std::size_t m = begin; m < end; ++m) all.push_back(at(m));
+    return most_alike(std::move(all));
   }
 
   /// Stable, by counting: subgroups are numbered from 0 without gaps.
@@ -101,6 +109,7 @@ class SubgroupLevel {
   }
 
   const std::vector<Rank>& members_;
+  const MemberPlaces& places_;
   const std::vector<int>&subgroups_, &below_;
   std::vector<std::size_t> order_;  ///< of members: by subgroup, inner subgroup, as they stand in the group
 };
@@ -111,13 +120,16 @@ SubgroupShapes subgroup_shapes(const program::Group& group, const std::function<
   std::vector<int> members(group.members.size());
   std::iota(members.begin(), members.end(), 0);
   const std::vector<int> all(group.members.size(), 0);
+  MemberPlaces places;
+  places.hosts.reserve(group.members.size()), places.uplinks.reserve(group.members.size());
+  for (Rank rank : group.members) places.hosts.push_back(host(rank)), places.uplinks.push_back(uplink(rank));
   SubgroupShapes levels;
   const std::vector<int>* below = &members;
   for (const auto& level : group.subgroups) {
-    levels.push_back(SubgroupLevel{group.members, level, *below}.shapes(host, uplink));
+    levels.push_back(SubgroupLevel{group.members, places, level, *below}.shapes());
     below = &level;
   }
-  levels.push_back(SubgroupLevel{group.members, all, *below}.shapes(host, uplink));
+  levels.push_back(SubgroupLevel{group.members, places, all, *below}.shapes());
   return levels;
 }
 
