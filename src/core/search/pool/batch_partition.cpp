@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
+#include <limits>
+#include <utility>
 
 #include "estimate.hpp"
 
 namespace flotilla::search::pool {
 namespace {
 
-constexpr double rounding = 1e-9;
+constexpr double rounding = 1e-9, least_step = 1e-12;
 
 /// Of one of the column's replicas, the fullest.
 int share_of(const PipelineReplica& pipeline) { return (pipeline.sequences + pipeline.count - 1) / pipeline.count; }
@@ -26,6 +27,41 @@ double least_time(const Taken& taken, int batch, double low, double high) {
   return high;
 }
 
+double turns_within(double time, double slowest, double way) {
+  return time < way ? 0.0 : 1 + std::floor((time - way) / slowest + rounding);
+}
+double turns_within(double time, const PacedColumns& g) { return turns_within(time, g.slowest, g.way); }
+
+/// Before that they surely take less than the batch: as if they took parts of microbatches.
+double before_all_is_taken(const std::vector<PacedColumns>& groups, double batch) {
+  double time = std::numeric_limits<double>::infinity();
+  for (bool fewer = true; fewer;) {  // groups that have not begun by then take nothing
+    double rate = 0, constant = 0;
+    for (const PacedColumns& g : groups)
+      if (g.way - g.slowest < time) rate += g.at_once / g.slowest, constant += g.at_once * (1 - g.way / g.slowest);
+    const double sooner = (batch - constant) / rate;
+    fewer = rate > 0 && sooner < time;
+    if (fewer) time = sooner;
+  }
+  return time;
+}
+
+/// The least time at which they together take the batch, turn by turn.
+double time_of_all_turns(const std::vector<PacedColumns>& groups, double batch) {
+  const auto taken = [&](double time) {
+    double all = 0;
+    for (const PacedColumns& g : groups) all += turns_within(time, g) * g.at_once;
+    return all;
+  };
+  double time = before_all_is_taken(groups, batch);
+  while (taken(time) < batch) {
+    double next = std::numeric_limits<double>::infinity();
+    for (const PacedColumns& g : groups) next = std::min(next, g.way + turns_within(time, g) * g.slowest);
+    time = std::max(next, time * (1 + least_step));
+  }
+  return time;
+}
+
 /// Takes the surplus off the columns that end last, at most `most` of each at first.
 template <class End, class Most>
 void take_off(std::vector<PipelineReplica>& pipelines, std::int64_t surplus, const End& end, const Most& most) {
@@ -34,10 +70,11 @@ void take_off(std::vector<PipelineReplica>& pipelines, std::int64_t surplus, con
     pipeline.sequences -= static_cast<int>(some);
     surplus -= some;
   };
-  std::vector<std::size_t> order(pipelines.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return end(a) > end(b); });
-  for (const std::size_t c : order) take(pipelines[c], most(pipelines[c]));
+  if (surplus == 0) return;
+  std::vector<std::pair<double, std::size_t>> order(pipelines.size());
+  for (std::size_t c = 0; c < order.size(); ++c) order[c] = {end(c), c};
+  std::ranges::sort(order, [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  for (const auto& [ends, c] : order) take(pipelines[c], most(pipelines[c]));
   for (PipelineReplica& pipeline : pipelines) take(pipeline, surplus);
 }
 
@@ -90,32 +127,20 @@ double Estimator::partition_into_microbatches(CandidatePlan& candidate) {
   const int batch = device_pool_.request.global_batch;
   const bool alike = device_pool_.request.restrictions.one_microbatch_size;
   auto& pipelines = candidate.pipelines;
-  double slowest = 0, way = 0, rate = 0, least = 1e300;
-  for (std::size_t c = 0; c < pipelines.size(); ++c) {
-    slowest = std::max(slowest, paces_[c].slowest), way = std::max(way, paces_[c].way);
-    rate += pipelines[c].count * pipelines[c].microbatch / paces_[c].slowest;
-    least = std::min(least, paces_[c].way);
-  }
+  double slowest = 0, way = 0;
+  for (const PipelinePace& pace : paces_) slowest = std::max(slowest, pace.slowest), way = std::max(way, pace.way);
   const auto paces = [&](std::size_t c) { return alike ? PipelinePace{slowest, way} : paces_[c]; };
-  const auto turns = [&](std::size_t c, double time) {  // microbatches of a column within `time`
-    const PipelinePace pace = paces(c);
-    return time < pace.way ? 0.0 : 1 + std::floor((time - pace.way) / pace.slowest + rounding);
-  };
-  groups_.clear();  // columns of equal pace: {one of them, sequences of all of them in one turn}
+  const auto turns = [&](std::size_t c, double time) { return turns_within(time, paces(c).slowest, paces(c).way); };
+  groups_.clear();
   for (std::size_t c = 0; c < pipelines.size(); ++c) {
     const double at_once = static_cast<double>(pipelines[c].count) * pipelines[c].microbatch;
     const bool same = c > 0 && paces_[c].slowest == paces_[c - 1].slowest && paces_[c].way == paces_[c - 1].way;
     if (same)
-      groups_.back().second += at_once;
+      groups_.back().at_once += at_once;
     else
-      groups_.emplace_back(c, at_once);
+      groups_.push_back({paces(c).slowest, paces(c).way, at_once});
   }
-  const auto taken = [&](double time) {
-    double all = 0;
-    for (const auto& [c, at_once] : groups_) all += turns(c, time) * at_once;
-    return all;
-  };
-  const double time = least_time(taken, batch, least * (1 - rounding), way + batch / rate * 2 + slowest * 2);
+  const double time = time_of_all_turns(groups_, batch);
   std::int64_t surplus = -batch;
   for (std::size_t c = 0; c < pipelines.size(); ++c) {
     pipelines[c].sequences = static_cast<int>(turns(c, time)) * pipelines[c].count * pipelines[c].microbatch;

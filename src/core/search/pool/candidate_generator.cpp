@@ -25,6 +25,8 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, st
       other_schedules_{std::move(other_schedules)},
       list_{list},
       should_stop_{should_stop} {
+  least_fill_ = schedule::schedule_of(schedule::usual_schedule()).fill(1);
+  for (const plan::ScheduleKind other : other_schedules_) least_fill_ = std::min(least_fill_, schedule::schedule_of(other).fill(1));
   const PlanRequest& request = device_pool_.request;
   const Constraints& fixed = request.constraints;
   const int largest = device_pool_.devices <= tuning::huge_pool ? largest_microbatch : tuning::largest_microbatch_of_huge;
@@ -333,9 +335,7 @@ double CandidateGenerator::least_value(const Pattern& pattern, int microbatch, d
     price += kind.tensor * device_pool_.types[at(kind.type)].price;
   }
   const double pace = device_pool_.request.model.blocks / speed, turns = device_pool_.request.global_batch / (pipelines * microbatch);
-  double fill = schedule::schedule_of(schedule::usual_schedule()).fill(1);
-  for (const plan::ScheduleKind other : other_schedules_) fill = std::min(fill, schedule::schedule_of(other).fill(1));
-  const double seconds = (std::max(1.0, turns) + fill * (static_cast<double>(pattern.size()) - 1)) * pace;
+  const double seconds = (std::max(1.0, turns) + least_fill_ * (static_cast<double>(pattern.size()) - 1)) * pace;
   return device_pool_.by_throughput() ? seconds : seconds * price * pipelines;
 }
 

@@ -100,6 +100,7 @@ class CandidateGenerator {
   Network& network_;
   const DevicePool& device_pool_;
   std::vector<plan::ScheduleKind> other_schedules_;
+  double least_fill_ = 0;  ///< Schedule::fill of whole stages, of all schedules that are tried
   Shortlist& list_;
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;

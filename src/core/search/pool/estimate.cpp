@@ -131,6 +131,15 @@ int Estimator::flows(const Slot& slot, int replicas) const {
   return whole_messages_ ? beside : std::min(beside * slot.tensor, per_node(slot.place));
 }
 
+/// There and back.
+double Estimator::messages_between(const Slot& slot, const Slot& next, bool one_node, int replicas, int microbatch) {
+  const auto message = [&](const Slot& from, const Slot& to) {
+    return network_.message({from.place, to.place, one_node, flows(from, replicas), pieces(from), replicas}, microbatch);
+  };
+  const double there = message(slot, next), back = slot == next ? there : message(next, slot);
+  return there + back + 2 * handshake_;
+}
+
 bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int microbatch, PipelinePace& pace) {
   const PipelineReplica& pipeline = candidate.pipelines[index];
   const int stages = candidate.stages();
@@ -138,10 +147,13 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
   double before = 0;  // messages of the boundary before the stage, there and back
   double passes = 0, longest = 0;
   const schedule::Schedule& schedule = schedule_of(candidate);
+  const bool blocks = blocks_on(microbatch);
   const LeastPassTime* of_stage = nullptr;
+  bool one_node_before = false;
   for (int s = 0; s < stages; ++s) {
     const Slot& slot = pipeline.slots[at(s)];
-    const bool as_before = s > 0 && slot == pipeline.slots[at(s - 1)] && candidate.recompute[at(s)] == candidate.recompute[at(s - 1)];
+    const bool same_slot = s > 0 && slot == pipeline.slots[at(s - 1)];
+    const bool as_before = same_slot && candidate.recompute[at(s)] == candidate.recompute[at(s - 1)];
     if (!as_before) of_stage = &pass_times(candidate, pipeline, s, microbatch);
     if (!of_stage->usable) return false;
     const double here = pass(*of_stage, candidate.cuts[at(s)], candidate.cuts[at(s + 1)]);
@@ -150,14 +162,14 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
       const Slot& next = pipeline.slots[at(s + 1)];
       const NodeRange &a = nodes_[at(s) * placed_ + index], &b = nodes_[at(s + 1) * placed_ + index];
       const bool one_node = slot.place == next.place && a == b && a.first == a.last;
-      behind = network_.message({slot.place, next.place, one_node, flows(slot, pipeline.count), pieces(slot), pipeline.count}, microbatch) +
-               network_.message({next.place, slot.place, one_node, flows(next, pipeline.count), pieces(next), pipeline.count}, microbatch) +
-               2 * handshake_;
+      const bool same_boundary = same_slot && next == slot && one_node == one_node_before;
+      behind = same_boundary ? before : messages_between(slot, next, one_node, pipeline.count, microbatch);
+      one_node_before = one_node;
     }
     // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
     const double handshakes = 2 * handshake_ * ((s > 0 ? 1 : 0) + (s + 1 < stages ? 1 : 0));
     const double messages = std::max(before, behind) / 2 * candidate.chunks;
-    const double held = blocks_on(microbatch) ? here + (before + behind) * candidate.chunks : std::max(here + handshakes, messages);
+    const double held = blocks ? here + (before + behind) * candidate.chunks : std::max(here + handshakes, messages);
     pace.slowest = std::max(pace.slowest, held);
     pace.way += here + behind;
     passes += here, longest = std::max(longest, here);
@@ -179,15 +191,15 @@ Estimator::Fullest Estimator::over_memory(const CandidatePlan& candidate, const 
   Fullest most;
   const int each = (pipeline.sequences + pipeline.count - 1) / pipeline.count,
             microbatches = (each + pipeline.microbatch - 1) / pipeline.microbatch;
+  const int pipelines = pipelines_of(candidate), shards = candidate.shard_optimizer.value_or(false) ? pipelines : 1;
   for (int s = 0; s < candidate.stages(); ++s) {
     const Slot& slot = pipeline.slots[at(s)];
     const int type = device_pool_.places[at(slot.place)].type;
     const double limit = static_cast<double>(device_pool_.types[at(type)].memory.count);
     if (limit <= 0) continue;
-    const int shards = candidate.shard_optimizer.value_or(false) ? pipelines_of(candidate) : 1;
     const double needed = memory(layer_cost(candidate, pipeline, s), candidate.cuts[at(s)], candidate.cuts[at(s + 1)],
                                  in_flight(candidate, s, microbatches), shards) +
-                          network_.staging(candidate.cuts[at(s)], candidate.cuts[at(s + 1)], pipelines_of(candidate), slot.tensor);
+                          network_.staging(candidate.cuts[at(s)], candidate.cuts[at(s + 1)], pipelines, slot.tensor);
     most.bytes = std::max(most.bytes, needed * (1 - tuning::memory_doubt) - limit);
     most.share = std::max(most.share, needed * (1 - tuning::memory_doubt) / limit);
   }

@@ -18,6 +18,12 @@ struct Estimate {
   double full = 0;    ///< share of the memory of the fullest device that is taken
 };
 
+/// Columns of one pace, which take whole microbatches.
+struct PacedColumns {
+  double slowest = 0, way = 0;  ///< seconds of a further microbatch, and of the first one
+  double at_once = 0;           ///< sequences of all of them in one turn
+};
+
 class Estimator {
  public:
   Estimator(const DevicePool& device_pool, LayerCostTable& layer_cost_table, Network& network, const program::Runtime& runtime)
@@ -83,6 +89,7 @@ class Estimator {
   bool measure(const CandidatePlan&);
   void place(const CandidatePlan&);
   bool measure(const CandidatePlan&, std::size_t pipeline, int microbatch, PipelinePace&);
+  double messages_between(const Slot&, const Slot& next, bool one_node, int replicas, int microbatch);
   PipelinePace pace_of_rest(const CandidatePlan&, std::size_t pipeline, const PipelinePace& whole, int sequences);
   double end_of(const CandidatePlan&, std::size_t pipeline, const PipelinePace&);
   Fullest over_memory(const CandidatePlan&, const PipelineReplica&);
@@ -111,7 +118,7 @@ class Estimator {
   std::vector<int> starts_;       ///< by stage and column: devices of its place that stand before
   std::size_t placed_ = 0;        ///< columns when they were placed
   std::vector<int> taken_;        ///< devices, by place
-  std::vector<std::pair<std::size_t, double>> groups_;
+  std::vector<PacedColumns> groups_;  ///< of the candidate at hand
   std::int64_t count_ = 0;
 };
 
