@@ -24,6 +24,8 @@ struct Shard {
   std::int64_t elements() const;
 };
 Shard shard(const model::Tensor&, int tensor_parallel, int tensor_index);
+/// Of that shard.
+std::int64_t shard_elements(const model::Tensor&, int tensor_parallel, int tensor_index);
 
 /// A shard as a list of two-dimensional boxes (outer x inner runs) in the row-major whole: element (o, i) of a box is at
 /// global_offset + o * global_stride + i in the tensor, local_offset + o * local_stride + i in the shard.

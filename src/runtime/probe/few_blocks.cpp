@@ -84,7 +84,7 @@ void average_from(std::vector<double>& values, std::size_t count) {
 int distinct_blocks(const model::Config& model, const MeasuredShape& shape) {
   std::int64_t elements = 0;
   for (const auto& tensor : model::tensors(with_blocks(model, 1)))
-    if (tensor.layer == 1 && tensor.tied_layer < 0) elements += plan::shard(tensor, shape.tensor_parallel, 0).elements();
+    if (tensor.layer == 1 && tensor.tied_layer < 0) elements += plan::shard_elements(tensor, shape.tensor_parallel, 0);
   const std::int64_t block = elements * (element_size(shape.precision).count + static_cast<std::int64_t>(sizeof(float)));
   const auto few = static_cast<int>(std::clamp<std::int64_t>((far_apart + block - 1) / std::max<std::int64_t>(1, block), 1, model.blocks));
   const int kinds = std::max(1, static_cast<int>(model.windows.size()));

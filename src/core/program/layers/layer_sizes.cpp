@@ -45,7 +45,7 @@ std::int64_t LayerSizes::parameters(int first, int last, int tensor_parallel) co
   const bool has_head = last == plan_.model.layers();
   for (const auto& tensor : tensors_) {
     const bool ours = (first <= tensor.layer && tensor.layer < last) || (tensor.tied_layer >= 0 && has_head);
-    if (ours && !model::is_of_experts(tensor)) elements += plan::shard(tensor, tensor_parallel, 0).elements();
+    if (ours && !model::is_of_experts(tensor)) elements += plan::shard_elements(tensor, tensor_parallel, 0);
   }
   return elements + expert_parameters(first, last, tensor_parallel);
 }
@@ -56,7 +56,7 @@ std::int64_t LayerSizes::expert_parameters(int first, int last, int tensor_paral
   if (!experts.on()) return elements;
   for (const auto& tensor : tensors_)
     if (first <= tensor.layer && tensor.layer < last && model::is_of_experts(tensor))
-      elements += plan::shard(tensor, tensor_parallel, 0).elements() / experts.count * experts.on_each_of(expert_group_);
+      elements += plan::shard_elements(tensor, tensor_parallel, 0) / experts.count * experts.on_each_of(expert_group_);
   return elements;
 }
 

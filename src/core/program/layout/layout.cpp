@@ -13,57 +13,55 @@ struct Life {
   bool meets(const Life& other) const { return first <= other.last && other.first <= last; }
 };
 
-struct OffsetCandidate {
-  bool shareable = true;
-  std::vector<Life> lives;  ///< by phase
-  bool meets(const OffsetCandidate& other) const {
-    for (std::size_t phase = 0; phase < lives.size(); ++phase)
-      if (lives[phase].meets(other.lives[phase])) return true;
-    return false;
-  }
-};
-
 class Lives {
  public:
-  Lives(const RankClass& c, const std::vector<const std::vector<int>*>& phases) : class_{c}, of_(c.buffers.size()) {
-    for (std::size_t b = 0; b < of_.size(); ++b) {
-      of_[b].shareable = !c.buffers[b].persistent && c.buffers[b].copies == 1;
-      of_[b].lives.resize(phases.size());
-    }
+  Lives(const RankClass& c, const std::vector<const std::vector<int>*>& phases)
+      : class_{c}, phases_{phases.size()}, shareable_(c.buffers.size()), lives_(c.buffers.size() * phases.size()) {
+    for (std::size_t b = 0; b < shareable_.size(); ++b) shareable_[b] = !c.buffers[b].persistent && c.buffers[b].copies == 1;
     for (std::size_t phase = 0; phase < phases.size(); ++phase) follow(*phases[phase], phase);
     for (const auto& instruction : c.instructions)
       if (instruction.queue != Queue::compute || !instruction.per_microbatch)
-        for (const auto& access : instruction.accesses) at(access.buffer).shareable = false;
+        for (const auto& access : instruction.accesses) shareable_[static_cast<std::size_t>(access.buffer)] = false;
   }
 
-  bool may_share(std::size_t a, std::size_t b) const { return of_[a].shareable && of_[b].shareable && !of_[a].meets(of_[b]); }
+  bool may_share(std::size_t a, std::size_t b) const { return shareable_[a] && shareable_[b] && !meet(a, b); }
 
  private:
-  OffsetCandidate& at(int buffer) { return of_[static_cast<std::size_t>(buffer)]; }
+  /// In any phase.
+  bool meet(std::size_t a, std::size_t b) const {
+    for (std::size_t phase = 0; phase < phases_; ++phase)
+      if (lives_[a * phases_ + phase].meets(lives_[b * phases_ + phase])) return true;
+    return false;
+  }
 
   void follow(const std::vector<int>& phase, std::size_t number) {
     for (int position = 0; position < static_cast<int>(phase.size()); ++position)
       for (const auto& access : class_.instructions[static_cast<std::size_t>(phase[static_cast<std::size_t>(position)])].accesses) {
-        auto& candidate = at(access.buffer);
-        auto& range = candidate.lives[number];
+        const auto buffer = static_cast<std::size_t>(access.buffer);
+        Life& range = lives_[buffer * phases_ + number];
         // A value that is read before this phase writes it lives across phases: such a buffer keeps its memory to itself.
-        if (range.last < 0 && access.mode != Mode::write) candidate.shareable = false;
+        if (range.last < 0 && access.mode != Mode::write) shareable_[buffer] = false;
         range.first = std::min(range.first, position);
         range.last = position;
       }
   }
 
   const RankClass& class_;
-  std::vector<OffsetCandidate> of_;
+  std::size_t phases_;
+  std::vector<char> shareable_;  ///< by buffer
+  std::vector<Life> lives_;      ///< by buffer and phase
 };
 
 Bytes extent(const Buffer& b) { return b.copies * b.stride; }
 
-/// The lowest offset at which `size` bytes meet none of the placed buffers (sorted by offset) that must be avoided.
-Bytes first_fit(Bytes floor, Bytes size, const std::vector<const Buffer*>& avoid) {
+/// The lowest offset at which `size` bytes meet none of the placed buffers (by offset) that may not share their memory.
+template <class MayShare>
+Bytes first_fit(Bytes floor, Bytes size, const std::vector<std::size_t>& placed, const RankClass& c, const MayShare& may_share) {
   Bytes offset = floor;
-  for (const Buffer* b : avoid)
-    if (offset < b->offset + extent(*b) && b->offset < offset + size) offset = b->offset + extent(*b);
+  for (const std::size_t other : placed) {
+    const Buffer& b = c.buffers[other];
+    if (offset < b.offset + extent(b) && b.offset < offset + size && !may_share(other)) offset = b.offset + extent(b);
+  }
   return offset;
 }
 
@@ -84,15 +82,14 @@ void lay_out(RankClass& c, const std::vector<const std::vector<int>*>& phases) {
   const Lives lives{c, phases};
   std::stable_sort(temporaries.begin(), temporaries.end(),
                    [&](std::size_t x, std::size_t y) { return extent(c.buffers[x]) > extent(c.buffers[y]); });
-  std::vector<std::size_t> placed;
-  for (std::size_t b : temporaries) {
-    std::vector<const Buffer*> avoid;
-    for (std::size_t other : placed)
-      if (!lives.may_share(b, other)) avoid.push_back(&c.buffers[other]);
-    std::sort(avoid.begin(), avoid.end(), [](const Buffer* x, const Buffer* y) { return x->offset < y->offset; });
-    c.buffers[b].offset = first_fit(floor, extent(c.buffers[b]), avoid);
-    end = std::max(end, c.buffers[b].offset + extent(c.buffers[b]));
-    placed.push_back(b);
+  const auto begins_before = [&](Bytes offset, std::size_t b) { return offset < c.buffers[b].offset; };
+  std::vector<std::size_t> placed;  // by offset
+  placed.reserve(temporaries.size());
+  for (const std::size_t b : temporaries) {
+    Buffer& buffer = c.buffers[b];
+    buffer.offset = first_fit(floor, extent(buffer), placed, c, [&](std::size_t other) { return lives.may_share(b, other); });
+    end = std::max(end, buffer.offset + extent(buffer));
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), buffer.offset, begins_before), b);
   }
   c.arena = end;
 }

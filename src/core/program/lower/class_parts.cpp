@@ -78,16 +78,23 @@ void add_persistent_buffers(ClassDraft& draft, Part& part, int index) {
   part.moment2 = add_buffer(draft, "moment2 " + part.name, Category::optimizer, fp32, 1, true);
 }
 
+/// Keeps their order. Most lists need no change.
+template <class Which>
+void put_first(std::vector<int>& tensors, Which which) {
+  if (!std::ranges::is_partitioned(tensors, which)) std::ranges::stable_partition(tensors, which);
+}
+
 void add_part(ClassDraft& draft, const std::string& name, const std::vector<int>& list) {
   std::vector<int> tensors = list;
   // Their gradients are summed in one piece.
-  std::ranges::stable_partition(tensors, [&](int t) { return is_summed(draft, draft.in.tensors[at(t)]); });
+  put_first(tensors, [&](int t) { return is_summed(draft, draft.in.tensors[at(t)]); });
   // Gradients and moments are of the first elements.
-  std::ranges::stable_partition(tensors, [&](int t) { return draft.in.tensors[at(t)].trained; });
+  put_first(tensors, [&](int t) { return draft.in.tensors[at(t)].trained; });
   Part part;
   part.name = name;
+  part.slots.reserve(tensors.size());
   for (int t : tensors) {
-    const auto elements = plan::shard(draft.in.tensors[at(t)], draft.in.kind.tensor_parallel, draft.in.tensor_index).elements();
+    const auto elements = plan::shard_elements(draft.in.tensors[at(t)], draft.in.kind.tensor_parallel, draft.in.tensor_index);
     part.slots.push_back({t, part.elements, elements, draft.in.tensors[at(t)].trained});
     part.elements += (elements + slot_alignment - 1) / slot_alignment * slot_alignment;
   }

@@ -32,7 +32,8 @@ class LayerCostsBuilder {
       : device_pool_{device_pool},
         request_{device_pool.request},
         layer_cost_table_{layer_cost_table},
-        largest_{std::min(largest, request_.global_batch)} {}
+        largest_{std::min(largest, request_.global_batch)},
+        tensors_of_one_block_{model::tensors(one_block(false))} {}
 
   LeastLayerCosts run() {
     costs_.layers = request_.model.layers();
@@ -183,10 +184,9 @@ class LayerCostsBuilder {
   /// At most: as though small tensors were whole.
   double elements_of_a_device(double all, const Interval& i, int tensor) const {
     if (tensor == 1 && request_.model.experts.dense_blocks.empty()) return all;
-    const model::Config model = one_block(false);
     double held = 0, block_held = 0;
-    for (const auto& tensor_of : model::tensors(model)) {
-      const auto elements = static_cast<double>(plan::shard(tensor_of, tensor, 0).elements());
+    for (const auto& tensor_of : tensors_of_one_block_) {
+      const auto elements = static_cast<double>(plan::shard_elements(tensor_of, tensor, 0));
       if (tensor_of.layer == 1)
         block_held += elements;
       else if ((tensor_of.layer == 0 && (costs_.begins(i) || (tensor_of.tied_layer >= 0 && costs_.ends(i)))) ||
@@ -210,6 +210,7 @@ class LayerCostsBuilder {
   const PlanRequest& request_;
   LayerCostTable& layer_cost_table_;
   int largest_;
+  const std::vector<model::Tensor> tensors_of_one_block_;
   LeastLayerCosts costs_;
   mutable std::vector<std::pair<std::array<int, 3>, StageBytes>> stage_bytes_;
 };

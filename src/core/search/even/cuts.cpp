@@ -81,7 +81,7 @@ Bytes kept_by_others(const Problem& problem, const Configuration& c, int first, 
   std::int64_t elements = 0;
   for (const auto& tensor : model::tensors(problem.request.model))
     if ((first <= tensor.layer && tensor.layer < last) || (first <= tensor.tied_layer && tensor.tied_layer < last))
-      elements += plan::shard(tensor, c.placement->tensor, 0).elements();
+      elements += plan::shard_elements(tensor, c.placement->tensor, 0);
   return (elements - elements / sharers) * each;
 }
 

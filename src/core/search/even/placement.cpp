@@ -87,7 +87,7 @@ std::vector<int> shares_by_speed(int batch, const std::vector<double>& seconds) 
 std::int64_t token_embedding_elements(const model::Config& model, int tensor_parallel) {
   std::int64_t elements = 0;
   for (const auto& tensor : model::tensors(model))
-    if (tensor.tied_layer >= 0) elements += plan::shard(tensor, tensor_parallel, 0).elements();
+    if (tensor.tied_layer >= 0) elements += plan::shard_elements(tensor, tensor_parallel, 0);
   return elements;
 }
 

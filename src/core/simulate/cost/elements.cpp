@@ -8,7 +8,7 @@ namespace flotilla::simulate {
 
 Elements::Elements(const model::Config& model, int tensor_parallel) : own(static_cast<std::size_t>(model.layers()), 0) {
   for (const auto& tensor : model::tensors(model)) {
-    const auto elements = plan::shard(tensor, tensor_parallel, 0).elements();
+    const auto elements = plan::shard_elements(tensor, tensor_parallel, 0);
     if (tensor.tied_layer >= 0)
       token_embedding += elements;
     else

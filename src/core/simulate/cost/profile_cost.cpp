@@ -49,6 +49,11 @@ struct ProfileCost::State {
       if (over->joins(members, by_library)) visit(*over);
   }
 
+  template <class Visit>
+  void each_joining(Rank from, Rank to, Visit visit) {
+    if (!between_gpus.empty()) each_joining({from, to}, false, visit);
+  }
+
   /// A whole layer's pass, with what it computes again.
   Cost layer(const program::Program& program, const program::RankClass& c, const program::LayerPass& of_layer, bool backward,
              int sequences) {
@@ -149,7 +154,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
 TransportCosts ProfileCost::by_transport(Rank from, Rank to, Bytes size, const Flows& flows) const {
   TransportCosts all;
   all.of(cluster::Transport::host) = state_->network.message(from, to, size, flows);
-  state_->each_joining({from, to}, false, [&](auto& over) { all.of(over.transport()) = over.message(from, to, size, flows); });
+  state_->each_joining(from, to, [&](auto& over) { all.of(over.transport()) = over.message(from, to, size, flows); });
   return all;
 }
 
@@ -192,7 +197,7 @@ int ProfileCost::uplink(Rank rank) const { return state_->network.paths.uplink(r
 
 std::uint64_t ProfileCost::path(Rank from, Rank to) const {
   auto path = static_cast<std::uint64_t>(state_->network.paths.between(from, to));
-  state_->each_joining({from, to}, false, [&](auto& over) { path = joined(path, over.path(from, to)); });
+  state_->each_joining(from, to, [&](auto& over) { path = joined(path, over.path(from, to)); });
   return path;
 }
 

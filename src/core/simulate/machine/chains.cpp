@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 namespace flotilla::simulate {
 namespace {
@@ -22,27 +23,18 @@ struct ChainRun {
 /// What is certain about one-at-a-time queues at a point of issue order, whatever instructions take.
 class Order {
  public:
-  Order() {
-    for (auto& row : ended_) row.fill(true);
-  }
-
   const ChainRun& last(Queue q) const { return last_[index(q)]; }
   /// The last instruction issued on `q` ends no later than the last one issued on `other`.
-  bool ended(Queue q, Queue other) const { return ended_[index(q)][index(other)]; }
+  bool ended(Queue q, Queue other) const { return (ended_[index(q)] & bit(index(other))) != 0; }
 
   void issue(const Instruction& instruction, const ChainRun& run) {
     if (!program::runs_one_at_a_time(instruction.queue)) return;
     const std::size_t own = index(instruction.queue);
-    std::array<bool, program::queue_count> after{};  // whose last instructions end before this one starts
-    for (std::size_t q = 0; q < after.size(); ++q) {
-      after[q] = ended_[q][own];
-      for (std::size_t p = 0; p < after.size() && !after[q]; ++p) after[q] = ended_[q][p] && awaits(instruction, run, last_[p]);
-    }
-    for (std::size_t q = 0; q < after.size(); ++q) {
-      ended_[q][own] = after[q];
-      ended_[own][q] = false;
-    }
-    ended_[own][own] = true;
+    Queues before = bit(own);  // whose last instructions this one follows
+    for (std::size_t q = 0; q < last_.size() && !instruction.waits.empty(); ++q)
+      if (awaits(instruction, run, last_[q])) before |= bit(q);
+    for (Queues& row : ended_) row = (row & before) != 0 ? row | bit(own) : row & ~bit(own);
+    ended_[own] = bit(own);
     last_[own] = run;
     moved_[own] = instruction.per_microbatch;
   }
@@ -53,9 +45,7 @@ class Order {
     for (std::size_t q = 0; q < last_.size(); ++q)
       if (moved_[q]) last_[q].microbatch += iterations;
   }
-  void forget() {
-    for (auto& row : ended_) row.fill(false);
-  }
+  void forget() { ended_.fill(0); }
 
   static bool awaits(const Instruction& instruction, const ChainRun& run, const ChainRun& other) {
     return std::ranges::any_of(instruction.waits, [&](const program::Wait& wait) { return names(wait, run, other); });
@@ -68,11 +58,19 @@ class Order {
   bool knows_the_same(const Order& other) const { return ended_ == other.ended_; }
 
  private:
+  using Queues = std::uint32_t;  // a bit for each
+  using Rows = std::array<Queues, program::queue_count>;
   static std::size_t index(Queue q) { return static_cast<std::size_t>(q); }
+  static constexpr Queues bit(std::size_t queue) { return Queues{1} << queue; }
+  static constexpr Rows all_ended() {
+    Rows rows{};
+    rows.fill((Queues{1} << program::queue_count) - 1);
+    return rows;
+  }
 
   std::array<ChainRun, program::queue_count> last_;
   std::array<bool, program::queue_count> moved_{};  // issued in this pass, once per microbatch
-  std::array<std::array<bool, program::queue_count>, program::queue_count> ended_;
+  Rows ended_ = all_ended();
 };
 
 class Finder {

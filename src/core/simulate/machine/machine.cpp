@@ -458,7 +458,8 @@ class Machine {
 std::vector<SimulatedRank> run_machine(const Program& program, const RankPartition& kinds, const InstructionCost& cost) {
   auto ranks = Machine{program, kinds, cost}.run();
   const AddedSeconds added = interference(ranks, cost);
-  return added.empty() ? ranks : Machine{program, kinds, cost, added}.run();
+  if (added.empty()) return ranks;
+  return Machine{program, kinds, cost, added}.run();
 }
 
 }  // namespace flotilla::simulate
