@@ -295,7 +295,8 @@ int main(int argc, char** argv) {
   const auto once = std::ranges::find(words, "--once");
   const std::string only = once != words.end() && once + 1 != words.end() ? *(once + 1) : "";
   Effort effort;
-  if (!only.empty()) effort.runs = 1, words.erase(once, once + 2);
+  constexpr double an_hour = 3600;  // under a profiler the usual limit ends long searches
+  if (!only.empty()) effort.runs = 1, effort.limit_s = an_hour, words.erase(once, once + 2);
   for (const auto& token_embedding : words)
     if (token_embedding != "published" && token_embedding != "speed" && token_embedding != "growth") {
       std::fprintf(stderr, "planner_benchmark takes --quick, --once, published, speed and growth, not '%s'\n", token_embedding.c_str());

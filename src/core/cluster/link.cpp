@@ -48,6 +48,15 @@ Seconds time_of(const Link& link, const std::vector<LinkPiece>& pieces, Bytes si
   return piece.latency + size / piece.bandwidth;
 }
 
+/// Null where there is none.
+const Link* slowest_of(const Profile& profile, LinkLevel level) {
+  const Link* slowest = nullptr;
+  for (const Link& link : profile.links)
+    if (link.level == level && (!slowest || time_of(link, link.pieces, reference_size) > time_of(*slowest, slowest->pieces, reference_size)))
+      slowest = &link;
+  return slowest;
+}
+
 }  // namespace
 
 Seconds transfer_time(const Link& link, Bytes size) { return time_of(link, link.pieces, size); }
@@ -56,18 +65,19 @@ Seconds sum_time(const Link& link, Bytes size) { return time_of(link, link.sum_p
 
 const Link& link_between(const Profile& profile, Rank a, Rank b) {
   const Ends wanted = ends(device_of(profile, a), device_of(profile, b));
-  const Link *best = nullptr, *slowest = nullptr;
+  const Link* best = nullptr;
   int best_match = 0;
   for (const Link& link : profile.links) {
     if (link.level != wanted.level) continue;
     const int match = wanted.match(link);
     if (match == 3) return link;
     if (match > best_match) best = &link, best_match = match;
-    if (!slowest || transfer_time(link, reference_size) > transfer_time(*slowest, reference_size)) slowest = &link;
   }
+  if (best) return *best;
+  const Link* slowest = slowest_of(profile, wanted.level);
   FLOTILLA_REQUIRE(slowest, ErrorKind::bad_input, "the cluster profile holds no link ", level_names[static_cast<std::size_t>(wanted.level)],
                    ", which ranks ", a, " (", wanted.from, ") and ", b, " (", wanted.to, ") need; measure again with 'flotilla probe'");
-  return best ? *best : *slowest;
+  return *slowest;
 }
 
 const Uplink* uplink_of(const Profile& profile, const std::string& zone) {

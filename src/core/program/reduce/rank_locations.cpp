@@ -1,7 +1,6 @@
 #include "flotilla/program/rank_locations.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory_resource>
 #include <numeric>
 #include <string_view>
@@ -12,7 +11,7 @@
 namespace flotilla::program {
 namespace {
 
-int number_of(std::map<std::string_view, int>& numbers, std::string_view name) {
+int number_of(std::unordered_map<std::string_view, int>& numbers, std::string_view name) {
   return numbers.try_emplace(name, static_cast<int>(numbers.size())).first->second;
 }
 
@@ -42,7 +41,7 @@ RankLocations placement_of(const std::vector<cluster::Device>& devices) {
   placement.node.resize(ranks);
   placement.zone.resize(ranks);
   for (std::size_t r = 0; r < ranks; ++r) placement.node[r] = -1 - static_cast<int>(r);  // alone, until a device says where it is
-  std::map<std::string_view, int> hosts, zones;
+  std::unordered_map<std::string_view, int> hosts, zones;
   const cluster::Device* before = nullptr;  // devices of a host stand together, as a rule
   int host = -1, zone = -1;
   for (const auto& device : devices) {

@@ -136,7 +136,7 @@ void StageBounds::add_passes(const ReplicaOption& option, const Interval& i) {
   first_pass_.push_back(passes_.size());
   const int blocks = costs_.blocks(i), ends = (costs_.begins(i) ? 1 : 0) + (costs_.ends(i) ? 2 : 0);
   const std::size_t top = costs_.ends(i) ? head : blocks > 0 ? block : embedding;
-  double rate = impossible;
+  double rate = impossible, least_wait = impossible;
   for (std::size_t size = 0; size < option.microbatches.size(); ++size) {
     const MicrobatchCosts& m = option.microbatches[size];
     double again = impossible;
@@ -146,8 +146,10 @@ void StageBounds::add_passes(const ReplicaOption& option, const Interval& i) {
     const double back = costs_.of(m.backward, i);
     rate = std::min(rate, (costs_.of(m.forward, i) + back + again) / m.most);
     const Waits& waits = waits_[size];
-    passes_.push_back({rate, wait(m, rate, waits, i), (space_.chunks > 1 ? waits.chunked_there : waits.there)[at(i.first)],
-                       back + again - m.backward[top], costs_.of(m.weights, i) - m.weights[top], m.least});
+    const double before = wait(m, rate, waits, i);
+    least_wait = std::min(least_wait, before);
+    passes_.push_back({rate, before, (space_.chunks > 1 ? waits.chunked_there : waits.there)[at(i.first)],
+                       back + again - m.backward[top], costs_.of(m.weights, i) - m.weights[top], m.least, least_wait});
   }
 }
 
@@ -181,7 +183,8 @@ double StageBounds::hidden(const Pass& pass, const Interval& i, double seconds) 
 int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, std::size_t number_of_groups) {
   const Remainder& after = remainder(option, i, number_of_groups);
   MostSequences most{device_pool_.request.global_batch};
-  for (const Pass& pass : std::views::reverse(passes(option, i))) {  // large ones are fastest, most of them
+  for (const Pass& pass : std::views::reverse(passes(option, i))) {  // large ones are fastest
+    if (!most.may_be_more(seconds - pass.least_wait - after.after_passes, pass.rate)) break;
     const double left = seconds - pass.wait - after.after_passes;
     if (!most.may_be_more(left, pass.rate)) continue;  // whatever hides sums
     const double hides = costs_.is_ours ? hidden(pass, i, seconds) : 0;
@@ -197,6 +200,8 @@ StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interva
   const bool fits_one_host = count.most > 1 && option.tensor + std::max(2, count.least) - 1 <= device_pool_.types[at(option.type)].per_node;
   MostSequences alone{batch}, one_host{batch};
   for (const Pass& pass : std::views::reverse(passes(option, i))) {
+    const bool more_alone = count.least == 1 && alone.may_be_more(seconds - pass.least_wait - last, pass.rate);
+    if (!more_alone && !(fits_one_host && one_host.may_be_more(seconds - pass.least_wait - own_last, pass.rate))) break;
     if (count.least == 1) alone.allow(seconds - pass.wait - last, pass.rate, pass.least);
     if (fits_one_host) one_host.allow(seconds - pass.wait - own_last, pass.rate, pass.least);
   }

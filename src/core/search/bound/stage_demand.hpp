@@ -71,6 +71,7 @@ class StageBounds {
     double wait = 0, wait_of_sums = 0;  ///< seconds before it and after it, and before its sums
     double hides = 0, hides_later = 0;  ///< seconds of sums: while the last one goes back; while one more makes its weights' gradients
     int least = 1;                      ///< sequences
+    double least_wait = 0;              ///< seconds: of this size's wait and of all smaller ones', whose rate is no better
   };
   /// What follows a stage's passes on a replica, at least, by what the stage holds: seconds of its optimizer where it is not sharded, and
   /// where hosts share the stage of what cannot hide, and of all sums and what follows them.

@@ -250,8 +250,9 @@ void CandidateGenerator::add_columns(CandidatePlan& candidate, const Pattern& pa
     Need& need = needs[at(kind.type)];
     need.devices += kind.tensor, need.widest = std::max(need.widest, kind.tensor);
   }
+  const auto& fixed = device_pool_.request.constraints.data;
   for (const int zone : zones_) {
-    int count = device_pool_.request.constraints.data.value_or(1 << 30) - pipelines_of(candidate);
+    int count = fixed ? *fixed - pipelines_of(candidate) : 1 << 30;
     for (std::size_t t = 0; t < needs.size(); ++t) {
       if (needs[t].devices == 0) continue;
       needs[t].place = -1;
@@ -268,8 +269,7 @@ void CandidateGenerator::add_columns(CandidatePlan& candidate, const Pattern& pa
       if (need.devices > 0) sub_pool[at(need.place)] -= count * need.devices;
     candidate.pipelines.push_back(std::move(pipeline));
   }
-  const int most = device_pool_.request.constraints.data.value_or(1 << 30);
-  while (device_pool_.zones.size() > 1 && pipelines_of(candidate) < most && most_columns(pattern, sub_pool) > 0 &&
+  while (device_pool_.zones.size() > 1 && (!fixed || pipelines_of(candidate) < *fixed) && most_columns(pattern, sub_pool) > 0 &&
          add_across(candidate, pattern, microbatch, sub_pool)) {
   }
 }
@@ -277,6 +277,7 @@ void CandidateGenerator::add_columns(CandidatePlan& candidate, const Pattern& pa
 /// Columns whose stages stand in several zones, as many equal ones as there are.
 bool CandidateGenerator::add_across(CandidatePlan& candidate, const Pattern& pattern, int microbatch, SubPool& sub_pool) const {
   PipelineReplica pipeline{{}, microbatch, 1 << 30, 0};
+  pipeline.slots.reserve(pattern.size());
   std::vector<int> taken(sub_pool.size(), 0);
   for (const Kind& kind : pattern) {
     const auto& places = device_pool_.types[at(kind.type)].places;
@@ -285,7 +286,8 @@ bool CandidateGenerator::add_across(CandidatePlan& candidate, const Pattern& pat
     const bool stays = before >= 0 && std::ranges::find(places, before) != places.end() && left(before) >= kind.tensor;
     int place = before, most = stays ? kind.tensor : 0;
     for (std::size_t i = 0; !stays && i < places.size(); ++i)
-      if (const int here = left(places[i]); here > most) place = places[i], most = here;
+      if (sub_pool[at(places[i])] >= kind.tensor)  // few places have devices left
+        if (const int here = left(places[i]); here > most) place = places[i], most = here;
     if (most < kind.tensor) return false;
     taken[at(place)] += kind.tensor;
     pipeline.slots.push_back({place, kind.tensor});

@@ -1,7 +1,8 @@
 #include "plan_evaluator.hpp"
 
 #include <algorithm>
-#include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/allocate.hpp"
@@ -22,7 +23,7 @@ PlanEvaluator::PlanEvaluator(const DevicePool& device_pool, const program::Runti
 
 Bytes PlanEvaluator::process_memory(const std::vector<cluster::Device>& devices) const {
   if (!device_pool_.request.process_memory) return {};
-  std::map<std::string_view, int> count;
+  std::unordered_map<std::string_view, int> count;
   int most = 1;
   for (std::size_t i = 0; i < devices.size();) {  // devices of a host stand side by side, most of them
     const std::string_view host = devices[i].host;
@@ -45,8 +46,10 @@ std::optional<Evaluation> PlanEvaluator::forecast(const plan::Plan& plan, bool m
     if (stops()) return std::nullopt;
     ++forecasts_;
     Evaluation evaluation{plan, forecaster.forecast(program), {}, static_cast<int>(profile_.devices.size())};
+    const cluster::DeviceType* type = nullptr;  // that of the rank before, for most ranks
     evaluation.tightest = simulate::tightest(evaluation.forecast, [&](Rank rank) -> std::optional<Bytes> {
-      const auto* type = cluster::find_type(profile_, profile_.devices[rank.index()].type);
+      const std::string& name = profile_.devices[rank.index()].type;
+      if (!type || type->name != name) type = cluster::find_type(profile_, name);
       return type && type->memory.count > 0 ? std::optional{type->memory} : std::nullopt;
     });
     return evaluation;

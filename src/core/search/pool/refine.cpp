@@ -153,9 +153,17 @@ std::optional<double> Refine::attempt(const CandidatePlan& candidate, const plan
   const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.evaluation.plan == plan; });
   if (known || !keeps_restrictions(plan, device_pool_.request.restrictions) || !keeps(plan, device_pool_.request.constraints))
     return std::nullopt;
-  auto evaluation = device_pool_.holds(plan) ? evaluator_.forecast(plan, !found_.empty()) : std::nullopt;
+  auto evaluation = device_pool_.holds(plan) ? forecast(plan) : std::nullopt;
   if (!evaluation) return std::nullopt;
   return take({candidate, std::move(*evaluation), 0, estimated});
+}
+
+/// What was set aside is known.
+std::optional<Evaluation> Refine::forecast(const plan::Plan& plan) {
+  if (!set_aside_ || set_aside_->evaluation.plan != plan) return evaluator_.forecast(plan, !found_.empty());
+  Evaluation known = std::move(set_aside_->evaluation);
+  set_aside_.reset();
+  return known;
 }
 
 void Refine::keep(const CandidatePlan& candidate, const plan::Plan& plan) {

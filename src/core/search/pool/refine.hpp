@@ -66,6 +66,7 @@ class Refine {
   std::optional<double> attempt(const RankedCandidate&);
   std::optional<double> attempt_within_budget(const RankedCandidate&);
   std::optional<double> attempt(const CandidatePlan&, const plan::Plan&, double estimated);
+  std::optional<Evaluation> forecast(const plan::Plan&);
   std::optional<double> take(Forecasted&&);
   void race(std::vector<RankedCandidate>);
   void attempt_or_spare(const RankedCandidate&);

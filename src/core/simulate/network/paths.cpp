@@ -48,10 +48,16 @@ Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile
       continue;
     }
     const auto if_named = [&](const std::string& name) { return fits.knows(name) ? std::string_view{name} : std::string_view{}; };
-    const std::tuple instruction{std::string_view{device.zone}, if_named(device.host), if_named(device.type)};
+    const bool same_kind = i > 0 && device.zone == profile.devices[i - 1].zone && device.type == profile.devices[i - 1].type;
+    if (same_kind) place = places_[i - 1], place.rank = device.rank;  // but for its host
+    const std::string_view named_host = if_named(device.host);
     place.host = hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second;
-    place.instruction = instructions.try_emplace(instruction, static_cast<int>(instructions.size())).first->second;
+    if (!same_kind || !named_host.empty() || fits.knows(profile.devices[i - 1].host)) {
+      const std::tuple instruction{std::string_view{device.zone}, named_host, if_named(device.type)};
+      place.instruction = instructions.try_emplace(instruction, static_cast<int>(instructions.size())).first->second;
+    }
     place.spot = spots.try_emplace({place.host, place.instruction}, static_cast<int>(spots.size())).first->second;
+    if (same_kind) continue;
     if (const auto* uplink = cluster::uplink_of(profile, device.zone)) place.uplink = static_cast<int>(uplink - profile.uplinks.data());
     place.type = types.try_emplace(device.type, static_cast<int>(types.size())).first->second;
   }
@@ -132,15 +138,18 @@ const Paths::GroupTopology& Paths::group_topology(const std::vector<Rank>& membe
 Paths::GroupTopology Paths::look_at(const std::vector<Rank>& members) {
   ++group_;
   visited_.clear();
-  std::set<int> paths, types;
+  paths_.clear();
+  std::vector<int> types;
   for (Rank rank : members) {
-    types.insert(place(rank).type);
-    visit(rank, paths);
+    const int type = place(rank).type;
+    if (std::ranges::find(types, type) == types.end()) types.push_back(type);
+    visit(rank);
   }
   for (int instruction : visited_)
     for (int other : visited_)
-      if (other != instruction) join(visits_[static_cast<std::size_t>(instruction)], visits_[static_cast<std::size_t>(other)], paths);
-  GroupTopology group_topology{{paths.begin(), paths.end()}, {}};
+      if (other != instruction) join(visits_[static_cast<std::size_t>(instruction)], visits_[static_cast<std::size_t>(other)]);
+  std::ranges::sort(paths_);
+  GroupTopology group_topology{paths_, {}};
   group_topology.members = static_cast<int>(members.size());
   group_topology.behind = behind_uplinks(members);
   group_topology.least_of_a_host = static_cast<int>(members.size());
@@ -191,15 +200,23 @@ std::vector<Paths::GroupTopology::Behind> Paths::behind_uplinks(const std::vecto
   return {found.begin(), found.end()};
 }
 
-/// Two instructions, on one host and on different ones as the members have it.
-void Paths::join(const PathVisit& instruction, const PathVisit& other, std::set<int>& paths) {
-  paths.insert(between(instruction.first, other.first));
-  if (place(instruction.first).host != place(other.first).host) return;
-  if (other.elsewhere.valid()) paths.insert(between(instruction.first, other.elsewhere));
-  if (instruction.elsewhere.valid()) paths.insert(between(instruction.elsewhere, other.first));
+void Paths::add_path(Rank from, Rank to) {
+  const auto path = static_cast<std::size_t>(between(from, to));
+  if (group_of_path_.size() <= path) group_of_path_.resize(routes_.size(), 0);
+  if (group_of_path_[path] == group_) return;
+  group_of_path_[path] = group_;
+  paths_.push_back(static_cast<int>(path));
 }
 
-void Paths::visit(Rank rank, std::set<int>& paths) {
+/// Two instructions, on one host and on different ones as the members have it.
+void Paths::join(const PathVisit& instruction, const PathVisit& other) {
+  add_path(instruction.first, other.first);
+  if (place(instruction.first).host != place(other.first).host) return;
+  if (other.elsewhere.valid()) add_path(instruction.first, other.elsewhere);
+  if (instruction.elsewhere.valid()) add_path(instruction.elsewhere, other.first);
+}
+
+void Paths::visit(Rank rank) {
   const PathPlace& here = place(rank);
   PathVisit& instruction = visits_[static_cast<std::size_t>(here.instruction)];
   Seen &host = on_host_[static_cast<std::size_t>(here.host)], &spot = on_spot_[static_cast<std::size_t>(here.spot)];
@@ -210,17 +227,17 @@ void Paths::visit(Rank rank, std::set<int>& paths) {
   if (host.number != group_)
     host = {group_, rank, 0};
   else if (place(host.first).instruction != here.instruction)
-    paths.insert({between(host.first, rank), between(rank, host.first)});
+    add_path(host.first, rank), add_path(rank, host.first);
   ++host.members;
   if (spot.number != group_) {
     spot = {group_, rank, 0};
   } else if (!instruction.shares_a_host) {
     instruction.shares_a_host = true;
-    paths.insert(between(spot.first, rank));
+    add_path(spot.first, rank);
   }
   if (!instruction.elsewhere.valid() && place(instruction.first).host != here.host) {
     instruction.elsewhere = rank;
-    paths.insert({between(instruction.first, rank), between(rank, instruction.first)});
+    add_path(instruction.first, rank), add_path(rank, instruction.first);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -78,8 +77,9 @@ class Paths {
   bool on_one_spot(const std::vector<Rank>& members) const;
   GroupTopology look_at(const std::vector<Rank>& members);
   std::vector<GroupTopology::Behind> behind_uplinks(const std::vector<Rank>& members) const;
-  void visit(Rank, std::set<int>& paths);
-  void join(const PathVisit& instruction, const PathVisit& other, std::set<int>& paths);
+  void visit(Rank);
+  void join(const PathVisit& instruction, const PathVisit& other);
+  void add_path(Rank from, Rank to);
   std::size_t position(Rank rank) const {
     const bool as_numbered = rank.valid() && rank.index() < places_.size() && places_[rank.index()].rank == rank;
     return as_numbered ? rank.index() : position_of_other(rank);
@@ -105,6 +105,8 @@ class Paths {
   };
   std::vector<Seen> on_host_, on_spot_;  ///< the first member there of the group of that number
   std::vector<int> visited_;             ///< instructions of the group at hand
+  std::vector<int> group_of_path_;       ///< by path: the last group in which it was seen
+  std::vector<int> paths_;               ///< of the group at hand
   int group_ = 0;                        ///< its number
   std::unordered_map<std::uint64_t, Remembered> remembered_;
   std::map<std::pair<int, std::size_t>, GroupTopology> on_one_spot_;  ///< by instruction and members, who all stand on one host

@@ -80,7 +80,7 @@ class TrafficSum {
 
   void add_rank(Rank rank) {
     const auto& binding = program_.ranks[rank.index()];
-    if (binding.rank_class < 0) return;
+    if (binding.rank_class < 0 || !crosses_zones(rank, binding)) return;
     for (const auto& [message, collective, bytes] : moves_of(binding.rank_class)) {
       if (collective == nullptr) {
         const bool shared = message->once && binding.tensor_index > 0;  // the group's first member counts its one message
@@ -90,6 +90,15 @@ class TrafficSum {
       const auto& group = program_.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(collective->group))));
       if (group.members.front() == rank && spans_zones(group)) add_collective(collective->kind, bytes, group);
     }
+  }
+
+  /// Whether a message of the rank may leave its zone, or a collective that is counted at it.
+  bool crosses_zones(Rank rank, const program::RankBinding& binding) const {
+    if (std::ranges::any_of(binding.peers, [&](Rank peer) { return zone(peer) != zone(rank); })) return true;
+    return std::ranges::any_of(binding.groups, [&](int number) {
+      const auto& group = program_.groups.at(static_cast<std::size_t>(number));
+      return group.members.front() == rank && spans_zones(group);
+    });
   }
 
   /// Of all runs of an instruction in a step; `some`: those of the microbatches in which it runs, empty: in all.
