@@ -52,7 +52,8 @@ Seconds time_of(const Link& link, const std::vector<LinkPiece>& pieces, Bytes si
 const Link* slowest_of(const Profile& profile, LinkLevel level) {
   const Link* slowest = nullptr;
   for (const Link& link : profile.links)
-    if (link.level == level && (!slowest || time_of(link, link.pieces, reference_size) > time_of(*slowest, slowest->pieces, reference_size)))
+    if (link.level == level &&
+        (!slowest || time_of(link, link.pieces, reference_size) > time_of(*slowest, slowest->pieces, reference_size)))
       slowest = &link;
   return slowest;
 }

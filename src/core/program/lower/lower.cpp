@@ -304,7 +304,7 @@ class Lowering {
     auto& classes = alike ? classes_of_replicas_[{here.device_type, here.quanta, sequences, rooms_of(s, r)}] : own;
     for (int t = 0; t < here.tensor_parallel; ++t) {
       auto& bound = binding(here.devices[at(t)]);
-      bound.peers.reserve(peer_slots);
+      if (depth() > 1) bound.peers.reserve(peer_slots);
       bound.tensor_index = t;
       bound.replica = r;
       bound.batch_partition = first_deal_[at(s)] + r;

@@ -1,6 +1,9 @@
 #include "flotilla/program/hierarchical_all_reduce.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "flotilla/base/error.hpp"
 #include "index.hpp"
@@ -13,48 +16,62 @@ struct Held {
   RowRange row_range;
   int holder = -1;
 };
-using Segments = std::vector<Held>;  // ascending, without gaps
 
-/// A subgroup and the subgroups of the level before, which it is made of.
-struct Subgroup {
-  std::vector<int> inner;  ///< in order of their first members
+/// Lists one after the other: list i holds items [begin[i], begin[i + 1]).
+template <class Item>
+struct Lists {
+  std::vector<Item> items;
+  std::vector<std::size_t> begin{0};
+
+  std::size_t size() const { return begin.size() - 1; }
+  std::span<const Item> operator[](std::size_t list) const { return std::span{items}.subspan(begin[list], begin[list + 1] - begin[list]); }
+  void close() { begin.push_back(items.size()); }
 };
 
-/// By level the subgroups; of level 0 those of single members; the last is everybody.
-std::vector<std::vector<Subgroup>> levels_of(const Group& group) {
-  const auto members = static_cast<int>(group.members.size());
-  std::vector<int> below(at(members));  // subgroup of the level before, by member
-  for (int m = 0; m < members; ++m) below[at(m)] = m;
-  std::vector<std::vector<Subgroup>> levels;
-  auto subgroups = group.subgroups;
-  subgroups.emplace_back(at(members), 0);
-  for (const auto& level : subgroups) {
-    FLOTILLA_ASSERT(level.size() == at(members), level.size(), " subgroups for ", members, " members");
-    auto& here = levels.emplace_back();
-    std::vector<bool> seen(at(members));  // subgroups of the level before
-    for (int m = 0; m < members; ++m) {
-      if (level[at(m)] == static_cast<int>(here.size())) here.emplace_back();
-      if (!seen[at(below[at(m)])]) here[at(level[at(m)])].inner.push_back(below[at(m)]);
-      seen[at(below[at(m)])] = true;
-    }
+/// By subgroup of a level, the subgroups of the level before that it is made of, in order of their first members.
+Lists<int> inner_of(const std::vector<int>& level, const std::vector<int>& below) {
+  const auto count_of = [](const std::vector<int>& subgroups) {
+    return subgroups.empty() ? std::size_t{0} : at(*std::ranges::max_element(subgroups)) + 1;
+  };
+  std::vector<char> seen(count_of(below));  // subgroups of the level before
+  std::vector<std::size_t> next(count_of(level) + 1);
+  std::vector<std::size_t> firsts;  // a member of each inner subgroup
+  for (std::size_t m = 0; m < level.size(); ++m)
+    if (!std::exchange(seen[at(below[m])], 1)) firsts.push_back(m), ++next[at(level[m]) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  Lists<int> inner{std::vector<int>(firsts.size()), next};
+  for (const std::size_t m : firsts) inner.items[next[at(level[m])]++] = below[m];
+  return inner;
+}
+
+/// By level the subgroups; the first are made of single members; the last is everybody.
+std::vector<Lists<int>> levels_of(const Group& group) {
+  std::vector<int> below(group.members.size());  // subgroup of the level before, by member
+  std::iota(below.begin(), below.end(), 0);
+  std::vector<Lists<int>> levels;
+  for (const auto& level : group.subgroups) {
+    FLOTILLA_ASSERT(level.size() == below.size(), level.size(), " subgroups for ", below.size(), " members");
+    levels.push_back(inner_of(level, below));
     below = level;
   }
+  levels.push_back(inner_of(std::vector<int>(below.size(), 0), below));
   return levels;
 }
 
-/// What the subgroups of one level hold, put together along their common refinement: calls each(piece, owner's place in the subgroup,
-/// holders by place) for every piece.
+/// What the inner ones of a subgroup hold: each ascending, without gaps.
+using Segments = std::vector<std::span<const Held>>;
+
+/// Puts them together along their common refinement: calls each(piece, owner's place in the subgroup, holders by place) for every piece.
 template <class Each>
-void for_each_piece(const std::vector<const Segments*>& inner, const Each& each) {
+void for_each_piece(Segments& inner, std::vector<int>& holders, const Each& each) {
   const auto subgroups = static_cast<std::int64_t>(inner.size());
-  std::vector<std::size_t> place(inner.size(), 0);
-  std::vector<int> holders(inner.size());
+  holders.resize(inner.size());
   for (std::int64_t begin = 0; begin < whole_row;) {
     std::int64_t end = whole_row;
     for (std::size_t t = 0; t < inner.size(); ++t) {
-      while ((*inner[t])[place[t]].row_range.last <= begin) ++place[t];
-      end = std::min(end, (*inner[t])[place[t]].row_range.last);
-      holders[t] = (*inner[t])[place[t]].holder;
+      while (inner[t].front().row_range.last <= begin) inner[t] = inner[t].subspan(1);
+      end = std::min(end, inner[t].front().row_range.last);
+      holders[t] = inner[t].front().holder;
     }
     for (std::int64_t t = 0; t < subgroups; ++t) {
       const RowRange piece{begin + (end - begin) * t / subgroups, begin + (end - begin) * (t + 1) / subgroups};
@@ -64,26 +81,29 @@ void for_each_piece(const std::vector<const Segments*>& inner, const Each& each)
   }
 }
 
-/// By level what each of its subgroups holds when it has summed. Calls each(level, subgroup, piece, owner's place, holders) for all pieces.
+/// By level what each of its subgroups holds when it has summed. Calls each(level, piece, owner's place, holders) for all pieces.
 template <class Each>
 void walk(const Group& group, const Each& each) {
   const auto levels = levels_of(group);
-  std::vector<Segments> below;
-  for (int m = 0; m < static_cast<int>(group.members.size()); ++m) below.push_back({{{0, whole_row}, m}});
+  Lists<Held> below;
+  for (int m = 0; m < static_cast<int>(group.members.size()); ++m) below.items.push_back({{0, whole_row}, m}), below.close();
+  Segments inner;
+  std::vector<int> holders;
   for (std::size_t l = 0; l < levels.size(); ++l) {
-    std::vector<Segments> here;
+    Lists<Held> here;
     for (std::size_t t = 0; t < levels[l].size(); ++t) {
-      std::vector<const Segments*> inner;
-      for (int subgroup : levels[l][t].inner) inner.push_back(&below[at(subgroup)]);
-      auto& holding = here.emplace_back();
-      for_each_piece(inner, [&](const RowRange& piece, int owner, const std::vector<int>& holders) {
-        each(l, piece, owner, holders);
-        const int holder = holders[at(owner)];
-        if (!holding.empty() && holding.back().holder == holder)
-          holding.back().row_range.last = piece.last;
+      inner.clear();
+      for (const int subgroup : levels[l][t]) inner.push_back(below[at(subgroup)]);
+      for_each_piece(inner, holders, [&](const RowRange& piece, int owner, const std::vector<int>& by_place) {
+        each(l, piece, owner, by_place);
+        const int holder = by_place[at(owner)];
+        const bool goes_on = here.items.size() > here.begin.back() && here.items.back().holder == holder;
+        if (goes_on)
+          here.items.back().row_range.last = piece.last;
         else
-          holding.push_back({piece, holder});
+          here.items.push_back({piece, holder});
       });
+      here.close();
     }
     below = std::move(here);
   }

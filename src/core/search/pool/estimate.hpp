@@ -114,10 +114,10 @@ class Estimator {
     int first = 0, last = 0;
     bool operator==(const NodeRange&) const = default;
   };
-  std::vector<NodeRange> nodes_;  ///< by stage and column: where its replicas stand, of the place's nodes
-  std::vector<int> starts_;       ///< by stage and column: devices of its place that stand before
-  std::size_t placed_ = 0;        ///< columns when they were placed
-  std::vector<int> taken_;        ///< devices, by place
+  std::vector<NodeRange> nodes_;      ///< by stage and column: where its replicas stand, of the place's nodes
+  std::vector<int> starts_;           ///< by stage and column: devices of its place that stand before
+  std::size_t placed_ = 0;            ///< columns when they were placed
+  std::vector<int> taken_;            ///< devices, by place
   std::vector<PacedColumns> groups_;  ///< of the candidate at hand
   std::int64_t count_ = 0;
 };

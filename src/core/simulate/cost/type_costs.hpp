@@ -49,7 +49,7 @@ class TypeCosts {
   const cluster::Profile& profile_;
   const FitsByTypes fits_;
   const LayerCosts layers_;
-  model::Config model_;  ///< of `operations_`
+  model::Config model_;             ///< of `operations_`
   std::vector<std::string> types_;  ///< that were asked for
   std::unordered_map<Key, Cost, Hash> operations_;
   struct ElementCost {
