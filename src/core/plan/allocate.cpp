@@ -80,6 +80,14 @@ class Allocator {
   std::map<std::pair<std::string_view, std::string_view>, Hosts> hosts_;  ///< by zone and type, as some replica of the plan names them
 };
 
+std::size_t devices_of(const Plan& plan) {
+  std::size_t devices = 0;
+  for (int s = 0; s < own_stages(plan); ++s)
+    for (const Replica& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
+      devices += static_cast<std::size_t>(std::max(0, replica.tensor_parallel));
+  return devices;
+}
+
 }  // namespace
 
 AllocatedPlan allocate(const Plan& plan, const cluster::Profile& profile) {
@@ -90,6 +98,7 @@ AllocatedPlan allocate(const Plan& plan, const cluster::Profile& profile) {
   };
   AllocatedPlan out{plan, {}};
   std::vector<Wanted> order;
+  out.devices.reserve(devices_of(plan));
   for (int s = 0; s < own_stages(plan); ++s) {
     auto& replicas = out.plan.stages[static_cast<std::size_t>(s)].replicas;
     for (std::size_t r = 0; r < replicas.size(); ++r) {

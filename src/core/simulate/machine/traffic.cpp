@@ -1,7 +1,7 @@
 #include "traffic.hpp"
 
 #include <algorithm>
-#include <functional>
+#include <utility>
 
 namespace flotilla::simulate {
 
@@ -9,9 +9,8 @@ Traffic::Traffic(const Wires& wires) : wires_{wires}, wanted_(wires.wires(), 0.0
 
 void Traffic::begin(int user, double at, double seconds) {
   Flow& move = moves_[static_cast<std::size_t>(user)];
-  move.left = seconds;
-  move.rate = 0;
-  move.since = at;
+  move = {seconds, 0, at, std::numeric_limits<double>::infinity(), moving_.size()};
+  moving_.push_back(user);
   for (const auto& load : wires_.loads(user))
     if (load.own) on_wire_[static_cast<std::size_t>(load.wire)].push_back(user);
   load_wires(user, at, 1);
@@ -32,8 +31,10 @@ void Traffic::settle(int user, double at) {
   move.since = at;
   move.rate = rate;
   move.end = at + move.left / rate;
-  heap_.push_back({move.end, user, ++move.version});
-  std::ranges::push_heap(heap_, std::greater<>{});
+  if (first_ == user)
+    first_ = nobody;
+  else if (first_ != nobody && ends_before(user, first_))
+    first_ = user;
 }
 
 /// Of what it would be if only the user's own flows were on the wires.
@@ -46,18 +47,25 @@ double Traffic::rate_of(int user) const {
   return rate;
 }
 
+bool Traffic::ends_before(int user, int other) const {
+  const double end = moves_[static_cast<std::size_t>(user)].end, other_end = moves_[static_cast<std::size_t>(other)].end;
+  return end != other_end ? end < other_end : user < other;
+}
+
 double Traffic::next_end() {
-  while (!heap_.empty() && heap_.front().version != moves_[static_cast<std::size_t>(heap_.front().user)].version) {
-    std::ranges::pop_heap(heap_, std::greater<>{});
-    heap_.pop_back();
-  }
-  return heap_.empty() ? std::numeric_limits<double>::infinity() : heap_.front().end;
+  if (first_ == nobody)
+    for (const int user : moving_)
+      if (first_ == nobody || ends_before(user, first_)) first_ = user;
+  return first_ == nobody ? std::numeric_limits<double>::infinity() : moves_[static_cast<std::size_t>(first_)].end;
 }
 
 int Traffic::end_next() {
   const double at = next_end();
-  const int user = heap_.front().user;
-  ++moves_[static_cast<std::size_t>(user)].version;
+  const int user = std::exchange(first_, nobody);
+  const std::size_t place = moves_[static_cast<std::size_t>(user)].place;
+  moving_[place] = moving_.back();
+  moves_[static_cast<std::size_t>(moving_[place])].place = place;
+  moving_.pop_back();
   for (const auto& load : wires_.loads(user))
     if (load.own) std::erase(on_wire_[static_cast<std::size_t>(load.wire)], user);
   load_wires(user, at, -1);

@@ -1,5 +1,5 @@
 #pragma once
-#include <cstdint>
+#include <cstddef>
 #include <limits>
 #include <vector>
 
@@ -27,15 +27,11 @@ class Traffic {
   struct Flow {
     double left = 0, rate = 0, since = 0;
     double end = std::numeric_limits<double>::infinity();
-    std::uint32_t version = 0;  ///< entries of the heap with another one are void
+    std::size_t place = 0;  ///< in `moving_`
   };
-  struct FlowEnd {
-    double end;
-    int user;
-    std::uint32_t version;
-    bool operator>(const FlowEnd& o) const { return end > o.end || (end == o.end && user > o.user); }
-  };
+  static constexpr int nobody = -1;
 
+  bool ends_before(int user, int other) const;
   void load_wires(int user, double at, double sign);
   void settle(int user, double at);
   double rate_of(int user) const;
@@ -44,7 +40,8 @@ class Traffic {
   std::vector<double> wanted_;             ///< by wire, of what moves
   std::vector<std::vector<int>> on_wire_;  ///< users that move there on their own account
   std::vector<Flow> moves_;                ///< by user
-  std::vector<FlowEnd> heap_;
+  std::vector<int> moving_;                ///< users, in no order: few move at once
+  int first_ = nobody;                     ///< of them to end; nobody: not looked for yet
 };
 
 }  // namespace flotilla::simulate

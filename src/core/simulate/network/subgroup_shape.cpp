@@ -46,20 +46,33 @@ class SubgroupLevel {
     order_by(subgroups_);
   }
 
-  /// Of subgroups of two inner ones and more.
-  std::vector<SubgroupShape> shapes() const {
+  /// Of subgroups of two inner ones and more; of those that are alike one, where `links` tells lists of ranks by what joins them.
+  std::vector<SubgroupShape> shapes(const SubgroupLinks& links) const {
     std::vector<SubgroupShape> all;
+    std::vector<std::uint64_t> links_of;  // by shape
+    SubgroupShape shape;                  // used again and again: most are alike
     for (std::size_t begin = 0; begin < order_.size();) {
       const auto end = end_of(begin, subgroups_);
-      if (below_[order_[begin]] != below_[order_[end - 1]]) all.push_back(shape(begin, end));
+      if (below_[order_[begin]] != below_[order_[end - 1]]) {
+        fill(shape, begin, end);
+        if (!links || is_new(shape, links(shape.firsts), all, links_of)) all.push_back(shape);
+      }
       begin = end;
     }
     return all;
   }
 
  private:
-  SubgroupShape shape(std::size_t begin, std::size_t end) const {
-    SubgroupShape shape;
+  static bool is_new(const SubgroupShape& shape, std::uint64_t links, const std::vector<SubgroupShape>& all,
+                     std::vector<std::uint64_t>& links_of) {
+    for (std::size_t k = 0; k < all.size(); ++k)
+      if (links_of[k] == links && all[k].subgroups() == shape.subgroups() && all[k].inner == shape.inner) return false;
+    links_of.push_back(links);
+    return true;
+  }
+
+  void fill(SubgroupShape& shape, std::size_t begin, std::size_t end) const {
+    shape.firsts.clear(), shape.inner.clear();
     for (std::size_t here = begin; here < end;) {
       const auto next = std::min(end, end_of(here, below_));
       const auto inner = alike(here, next);
@@ -69,7 +82,6 @@ class SubgroupLevel {
     }
     std::ranges::sort(shape.inner);
     shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
-    return shape;
   }
 
   /// Members of one inner subgroup.
@@ -116,7 +128,8 @@ class SubgroupLevel {
 
 }  // namespace
 
-SubgroupShapes subgroup_shapes(const program::Group& group, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
+SubgroupShapes subgroup_shapes(const program::Group& group, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink,
+                               const SubgroupLinks& links) {
   std::vector<int> members(group.members.size());
   std::iota(members.begin(), members.end(), 0);
   const std::vector<int> all(group.members.size(), 0);
@@ -126,24 +139,11 @@ SubgroupShapes subgroup_shapes(const program::Group& group, const std::function<
   SubgroupShapes levels;
   const std::vector<int>* below = &members;
   for (const auto& level : group.subgroups) {
-    levels.push_back(SubgroupLevel{group.members, places, level, *below}.shapes());
+    levels.push_back(SubgroupLevel{group.members, places, level, *below}.shapes(links));
     below = &level;
   }
-  levels.push_back(SubgroupLevel{group.members, places, all, *below}.shapes());
+  levels.push_back(SubgroupLevel{group.members, places, all, *below}.shapes(links));
   return levels;
-}
-
-std::vector<SubgroupShape> SubgroupShapeCache::distinct(std::vector<SubgroupShape> all) const {
-  std::vector<SubgroupShape> kept;
-  std::vector<std::uint64_t> links;
-  for (SubgroupShape& shape : all) {
-    const auto here = where_.links(shape.firsts);
-    bool known = false;
-    for (std::size_t k = 0; k < kept.size() && !known; ++k)
-      known = links[k] == here && kept[k].subgroups() == shape.subgroups() && kept[k].inner == shape.inner;
-    if (!known) kept.push_back(std::move(shape)), links.push_back(here);
-  }
-  return kept;
 }
 
 const SubgroupShapes& SubgroupShapeCache::of(const program::Group& group) {
@@ -153,9 +153,7 @@ const SubgroupShapes& SubgroupShapeCache::of(const program::Group& group) {
     return found->second.shapes;
   if (ranks_ > most_remembered_ranks) known_.clear(), ranks_ = 0;
   ranks_ += group.members.size();
-  auto shapes = subgroup_shapes(group, where_.host, where_.uplink);
-  if (where_.links)
-    for (auto& level : shapes) level = distinct(std::move(level));
+  auto shapes = subgroup_shapes(group, where_.host, where_.uplink, where_.links);
   return (known_[hash] = {group.members, group.subgroups, std::move(shapes)}).shapes;
 }
 

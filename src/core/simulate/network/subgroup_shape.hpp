@@ -24,17 +24,20 @@ struct SubgroupShape {
 
 /// By level, from the inside out, the subgroups of two or more inner ones.
 using SubgroupShapes = std::vector<std::vector<SubgroupShape>>;
-/// `host`, `uplink`: equal numbers for ranks on one host, behind one uplink.
-SubgroupShapes subgroup_shapes(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
+/// Equal numbers for lists of ranks that equal links join.
+using SubgroupLinks = std::function<std::uint64_t(const std::vector<Rank>&)>;
+/// `host`, `uplink`: equal numbers for ranks on one host, behind one uplink. With `links`, of a level's subgroups that take equally long
+/// one is kept: where the slowest decides, the others say nothing more.
+SubgroupShapes subgroup_shapes(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink,
+                               const SubgroupLinks& links);
 
 /// Remembers them: programs and searches ask for the same groups again and again, with other numbers of bytes.
 class SubgroupShapeCache {
  public:
-  /// Equal numbers for ranks on one host, behind one uplink, and for lists of ranks that equal links join. With `links`, of a level's
-  /// subgroups that take equally long one is kept: where the slowest decides, the others say nothing more.
+  /// As subgroup_shapes() takes them.
   struct Where {
     std::function<int(Rank)> host, uplink;
-    std::function<std::uint64_t(const std::vector<Rank>&)> links{};
+    SubgroupLinks links{};
   };
   explicit SubgroupShapeCache(Where where) : where_{std::move(where)} {}
   /// The answer holds until the next call.
@@ -46,7 +49,6 @@ class SubgroupShapeCache {
     std::vector<std::vector<int>> subgroups;
     SubgroupShapes shapes;
   };
-  std::vector<SubgroupShape> distinct(std::vector<SubgroupShape>) const;
 
   Where where_;
   std::unordered_map<std::uint64_t, Known> known_;  ///< by a hash of members and subgroups
