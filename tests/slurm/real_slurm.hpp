@@ -156,7 +156,7 @@ class BatchJob {
 /// Skips, saying why, where there is no cluster.
 inline bool no_cluster() {
   if (fs::exists(fs::path{FLOTILLA_CLUSTER_FOLDER} / "run" / "room")) return false;
-  std::cout << output_of({FLOTILLA_CLUSTER, "check"}, true) << "\n(the fixture slurm_cluster_up brings it up)\n";
+  std::cout << output_of({FLOTILLA_CLUSTER, "check"}, true) << "\n(the fixture slurm_cluster_up_* brings it up)\n";
   return true;
 }
 
