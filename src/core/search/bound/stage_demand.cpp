@@ -148,8 +148,8 @@ void StageBounds::add_passes(const ReplicaOption& option, const Interval& i) {
     const Waits& waits = waits_[size];
     const double before = wait(m, rate, waits, i);
     least_wait = std::min(least_wait, before);
-    passes_.push_back({rate, before, (space_.chunks > 1 ? waits.chunked_there : waits.there)[at(i.first)],
-                       back + again - m.backward[top], costs_.of(m.weights, i) - m.weights[top], m.least, least_wait});
+    passes_.push_back({rate, before, (space_.chunks > 1 ? waits.chunked_there : waits.there)[at(i.first)], back + again - m.backward[top],
+                       costs_.of(m.weights, i) - m.weights[top], m.least, least_wait});
   }
 }
 
@@ -180,7 +180,8 @@ double StageBounds::hidden(const Pass& pass, const Interval& i, double seconds) 
   return std::max(0.0, pass.hides + std::min<double>(i.first, most) * pass.hides_later);
 }
 
-int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, std::size_t number_of_groups) {
+/// `most_of_fewer`: of fewer groups, whose sums take no longer.
+int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, std::size_t number_of_groups, int most_of_fewer) {
   const Remainder& after = remainder(option, i, number_of_groups);
   MostSequences most{device_pool_.request.global_batch};
   for (const Pass& pass : std::views::reverse(passes(option, i))) {  // large ones are fastest
@@ -189,6 +190,7 @@ int StageBounds::many(const ReplicaOption& option, const Interval& i, double sec
     if (!most.may_be_more(left, pass.rate)) continue;  // whatever hides sums
     const double hides = costs_.is_ours ? hidden(pass, i, seconds) : 0;
     most.allow(std::min(left, seconds - pass.wait_of_sums - after.after_all + hides), pass.rate, pass.least);
+    if (most.sequences >= most_of_fewer) break;
   }
   return most.sequences;
 }
@@ -205,7 +207,7 @@ StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interva
     if (count.least == 1) alone.allow(seconds - pass.wait - last, pass.rate, pass.least);
     if (fits_one_host) one_host.allow(seconds - pass.wait - own_last, pass.rate, pass.least);
   }
-  return {alone.sequences, one_host.sequences, count.most > 1 ? many(option, i, seconds, two_groups) : 0};
+  return {alone.sequences, one_host.sequences, count.most > 1 ? many(option, i, seconds, two_groups, batch) : 0};
 }
 
 /// Of every option.
@@ -216,7 +218,7 @@ void StageBounds::add_shares(const Interval& i, double seconds, const ReplicaCou
   if (!costs_.is_ours || count.most == 1) return;
   const std::size_t groups = sums_.number_of(groups_needed(all, count));
   for (std::size_t o = 0; groups > two_groups && o < all.size(); ++o)
-    if (all[o].many > 0) all[o].many = many(costs_.options[o], i, seconds, groups);
+    if (all[o].many > 0) all[o].many = many(costs_.options[o], i, seconds, groups, all[o].many);
 }
 
 /// Hosts on which a stage stands at least, in the zone where it has most of them: among so many one level of its sums is made.

@@ -92,7 +92,7 @@ class StageBounds {
   double update(const ReplicaOption&, const Interval&) const;
   double after_all(const ReplicaOption&, const Interval&, int groups) const;
   double after_passes(const ReplicaOption&, const Interval&, int groups) const;
-  int many(const ReplicaOption&, const Interval&, double seconds, std::size_t number_of_groups);
+  int many(const ReplicaOption&, const Interval&, double seconds, std::size_t number_of_groups, int most_of_fewer);
   Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&);
   void add_shares(const Interval&, double seconds, const ReplicaCount&, std::vector<Share>&);
   int groups_needed(std::span<const Share>, const ReplicaCount&) const;
@@ -105,7 +105,7 @@ class StageBounds {
   Space space_;
   std::vector<Waits> waits_;  ///< by size of microbatch
   std::vector<Pass> passes_;
-  std::vector<std::size_t> first_pass_;  ///< of an option in an interval; intervals in their order, and an end
+  std::vector<std::size_t> first_pass_;             ///< of an option in an interval; intervals in their order, and an end
   std::vector<std::vector<Remainder>> remainders_;  ///< by number of groups and option, once asked for; then by ends and blocks
   // Of the last demand: the shares of all intervals, which do not depend on what counts.
   double seconds_ = -1;

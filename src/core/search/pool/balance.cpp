@@ -13,6 +13,7 @@ struct BalanceMode {
   plan::Recompute recompute = plan::Recompute::none;
   double fixed = 0, block = 0;
   int most = 0;
+  bool operator==(const BalanceMode&) const = default;
   int within(double pace) const {
     if (fixed > pace) return -1;
     return std::min(most, block > 0 ? static_cast<int>(std::min(1e6, (pace - fixed) / block + 1e-9)) : most);
@@ -23,6 +24,7 @@ struct BalancedStage {
   std::array<BalanceMode, 2> kept{};  ///< what recomputes less first
   std::size_t count = 0;              ///< of them that are any good
   int least = 0;
+  bool operator==(const BalancedStage&) const = default;
   std::span<const BalanceMode> modes() const { return {kept.data(), count}; }
   int within(double pace) const {
     int most = -1;
@@ -60,6 +62,8 @@ class Balance {
           stage.kept[stage.count++] = *mode;
       }
       if (stage.count == 0) return;
+      if (stages_.empty() || !(stage == stages_.back())) runs_.push_back({s, 0});
+      ++runs_.back().count;
       stages_.push_back(stage);
     }
     usable_ = true;
@@ -125,10 +129,10 @@ class Balance {
   /// Blocks that all stages take within `pace`; -1 where one cannot keep it.
   int sub_pool(double pace) const {
     int all = 0;
-    for (const BalancedStage& stage : stages_) {
-      const int some = stage.within(pace);
-      if (some < stage.least) return -1;
-      all += some;
+    for (const auto& [first, count] : runs_) {
+      const int some = stages_[at(first)].within(pace);
+      if (some < stages_[at(first)].least) return -1;
+      all += count * some;
     }
     return all;
   }
@@ -168,6 +172,11 @@ class Balance {
   bool sequence_parallel_;
   bool usable_ = false;
   std::vector<BalancedStage> stages_;
+  /// Of equal stages, one after the other.
+  struct Run {
+    int first = 0, count = 0;
+  };
+  std::vector<Run> runs_;
 };
 
 }  // namespace

@@ -7,8 +7,6 @@
 
 namespace flotilla::search::pool {
 
-int Estimator::blocks(int first, int last) const { return std::min(last, device_pool_.request.model.layers() - 1) - std::max(first, 1); }
-
 std::vector<int> Estimator::sizes() const {
   std::vector<int> all;
   const int most = std::min(device_pool_.request.global_batch, largest_microbatch);
@@ -33,10 +31,6 @@ bool Estimator::constrain(CandidatePlan& candidate) const {
     if (fixed.microbatch) pipeline.microbatch = *fixed.microbatch;
   }
   return std::ranges::all_of(fixed.at_least, [&](const DeviceDemand& demand) { return has(candidate, demand, device_pool_); });
-}
-
-double Estimator::pass(const LeastPassTime& s, int first, int last) const {
-  return (first == 0 ? s.embedding : 0) + blocks(first, last) * s.block + (last == device_pool_.request.model.layers() ? s.head : 0);
 }
 
 double Estimator::memory(const LayerCostSample& s, int first, int last, double in_flight, int shards) const {

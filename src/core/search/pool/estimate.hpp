@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "layer_cost_table.hpp"
 #include "network.hpp"
 
@@ -30,6 +32,7 @@ class Estimator {
       : device_pool_{device_pool},
         layer_cost_table_{layer_cost_table},
         network_{network},
+        layers_{device_pool.request.model.layers()},
         described_{runtime.layers.has_value()},
         may_shard_{!runtime.layers && device_pool.request.constraints.shard_optimizer.value_or(true)},
         whole_messages_{runtime.layers && !runtime.layers->scattered},
@@ -53,7 +56,9 @@ class Estimator {
   /// Gives the candidate what the request fixes of it; false where it would need other devices for that.
   bool constrain(CandidatePlan&) const;
   /// One microbatch through layers [first, last) on a replica.
-  double pass(const LeastPassTime&, int first, int last) const;
+  double pass(const LeastPassTime& s, int first, int last) const {
+    return (first == 0 ? s.embedding : 0) + blocks(first, last) * s.block + (last == layers_ ? s.head : 0);
+  }
   double pass(const LayerCostSample& s, int first, int last) const {
     return pass(LeastPassTime{s.usable, s.embedding.pass, s.block.pass, s.head.pass}, first, last);
   }
@@ -99,11 +104,12 @@ class Estimator {
   double end_of_dealt(CandidatePlan&);
   double after(CandidatePlan&);
   double shortest_pass(const CandidatePlan&, int stage);
-  int blocks(int first, int last) const;
+  int blocks(int first, int last) const { return std::min(last, layers_ - 1) - std::max(first, 1); }
 
   const DevicePool& device_pool_;
   LayerCostTable& layer_cost_table_;
   Network& network_;
+  int layers_;  ///< of the model
   bool described_, may_shard_, whole_messages_, blocking_;
   double buffered_;  ///< bytes of a message that a blocking runtime's library takes without waiting
   double handshake_;
