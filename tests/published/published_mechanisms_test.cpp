@@ -56,6 +56,28 @@ TEST_F(Mechanisms, TorchtitanRepeatsEverySecondProduct) {
   EXPECT_LT(other, none + 0.8 * (seconds(run) - none));
 }
 
+/// Blocks that recompute are spread evenly: half of them repeat half of what all repeat, and keep the rest.
+TEST_F(Mechanisms, SomeBlocksRecompute) {
+  published::Run run = plain();
+  const double none = seconds(run), kept = gigabytes(run);
+  run.parallel.recompute = "full";
+  const double all = seconds(run), least = gigabytes(run);
+  run.parallel.recomputed_blocks = 0.5;
+  EXPECT_NEAR(seconds(run) - none, 0.5 * (all - none), 0.01 * none);
+  EXPECT_NEAR(kept - gigabytes(run), 0.5 * (kept - least), 0.1 * (kept - least));
+}
+
+/// IBM's report of its runs has FLOPs done and needed, which tell how many blocks recompute.
+TEST_F(Mechanisms, IbmsModelsRecomputeSomeBlocksOrAll) {
+  const auto of = [&](const std::string& hidden) {
+    return changed({{"\"zero\": 3}", R"json("zero": 3, "recompute": "selective (some blocks)"})json"}, {"4096", hidden}}).parallel;
+  };
+  EXPECT_EQ(of("5120").recompute, "full");
+  EXPECT_EQ(of("5120").recomputed_blocks, 0.5);
+  EXPECT_EQ(of("8192").recompute, "full");
+  EXPECT_EQ(of("8192").recomputed_blocks, 1);
+}
+
 TEST_F(Mechanisms, CompiledStepsMoveLess) {
   published::Run run = plain();
   const double eager = seconds(run);

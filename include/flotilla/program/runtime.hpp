@@ -61,6 +61,7 @@ struct LayerRuntime {
   BytesPerSecond host_copies;        ///< rate of copies between a device and its host's memory, one way; for such blocks
   bool host_copies_block = false;    ///< a pass waits for its block's copy; else it runs beside the passes up to the next such block's
   bool host_copies_parted = false;   ///< each member of a tensor-parallel group copies a part of what all of them hold
+  double recomputed_blocks = 1;      ///< of the blocks of stages that recompute, the part that does, spread evenly
   Bytes workspaces;                  ///< of matrix libraries, taken from the tensors' allocator
   std::int64_t summed_together = 0;  ///< gradients in fp32 that are copied together for their sum, in bf16
   double reserved_half = 0;          ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision

@@ -44,6 +44,7 @@ struct Parallel {
   Sharding sharding = Sharding::none;
   int shard_group = 0;  ///< replicas that keep the shards once; 0: all of a stage
   std::string recompute = "none";
+  double recomputed_blocks = 1;  ///< of the blocks, where `recompute` is full; spread evenly
   std::optional<bool> overlap_gradients, overlap_parameters;
   bool overlap_tensor = false;  ///< collectives of tensor-parallel groups run beside products
   std::string attention;        ///< "flash", "unfused"; empty: not stated

@@ -148,6 +148,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   if (p.sharding == Sharding::parameters) layers.sharded = program::ShardedState::parameters;
   if (p.sharding == Sharding::optimizer) layers.sharded = program::ShardedState::optimizer;
   layers.shard_group = p.shard_group;
+  layers.recomputed_blocks = p.recomputed_blocks;
   if (p.overlap_gradients) layers.overlaps = *p.overlap_gradients;
   if (run.runtime.starts_with("huggingface-trainer")) layers.overlaps = false;  // of 2021: DeepSpeed gathers ahead since 2022 (PR 1453)
   set_kernels(layers.kernels_half, run, known.ours == "jax", device);

@@ -90,7 +90,7 @@ int LayerClassBuilder::blocks_between_copies(int chunk) const {
 
 int LayerClassBuilder::add_pass(int chunk, int layer, bool backward) {
   const auto recompute = stage(chunk).recompute;
-  const bool repeats = backward && recompute != plan::Recompute::none && plan_.model.is_block(layer);
+  const bool repeats = backward && recompute != plan::Recompute::none && sizes_.repeats(layer);
   Instruction instruction;
   instruction.name = text(backward ? "backward " : "forward ", layer);
   instruction.work = LayerPass{layer, repeats, runtime_.profiler_host, sizes_.in_host(layer, out_.shape, recompute),

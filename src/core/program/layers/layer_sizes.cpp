@@ -1,6 +1,7 @@
 #include "layer_sizes.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "flotilla/base/error.hpp"
@@ -117,9 +118,14 @@ Bytes LayerSizes::in_host(int layer, const model::LayerShape& shape, plan::Recom
   return {kept(layer, shape, recompute).count / (std::int64_t{shape.sequences} * parts)};
 }
 
+bool LayerSizes::repeats(int layer) const {
+  const double part = runtime_.layers->recomputed_blocks;
+  return plan_.model.is_block(layer) && std::lround(layer * part) > std::lround((layer - 1) * part);
+}
+
 Bytes LayerSizes::kept(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
   const Bytes all = without_recompute(layer, shape);
-  if (!plan_.model.is_block(layer) || recompute == plan::Recompute::none) return all;
+  if (!repeats(layer) || recompute == plan::Recompute::none) return all;
   const Bytes input{boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
   if (recompute == plan::Recompute::full) return std::min(all, input);
   if (!stores_scores()) return all;

@@ -28,6 +28,8 @@ class LayerSizes {
   Bytes in_host(int layer, const model::LayerShape&, plan::Recompute) const;
   /// In the backward pass, beside what is saved: what is computed again, and temporaries.
   Bytes temporaries(int layer, const model::LayerShape&, plan::Recompute) const;
+  /// Whether a layer of a stage that recomputes does: a block, of those that are spread evenly.
+  bool repeats(int layer) const;
   /// One sequence's activations between two layers.
   Bytes boundary() const;
 
