@@ -123,6 +123,9 @@ TEST(Flops, HalvesSumToTheWhole) {
       ASSERT_TRUE(whole_of(input) && whole_of(input) == whole_of(weights));
       EXPECT_DOUBLE_EQ(flops(c, s, input) + flops(c, s, weights), flops(c, s, *whole_of(input)));
       EXPECT_GE(traffic(c, s, input) + traffic(c, s, weights), traffic(c, s, *whole_of(input)));
+      EXPECT_EQ(summed_weights(c, s, input), 0);
+      EXPECT_EQ(summed_weights(c, s, weights), summed_weights(c, s, *whole_of(input)));
+      EXPECT_GE(traffic(c, s, weights).count, 8 * summed_weights(c, s, weights));
       EXPECT_LE(workspace(c, s, input, 2), workspace(c, s, *whole_of(input), 2));
       ++halves;
     }

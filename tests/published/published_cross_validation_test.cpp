@@ -84,7 +84,7 @@ std::vector<Fitted> fitted_figures(const cluster::Catalogue& catalogue) {
       {"products from Hopper on",
        cluster::find(catalogue, "H100-SXM5-80")->bf16.matrix.value,
        best_on_hopper,
-       {0.64, 0.68, 0.76},
+       {0.64, 0.67, 0.72, 0.76},
        [](const Subject& s) { return s.is_recent(); },
        device_products},
       {"products, InternEvo", evo.product_share, core.product_share, shares, [](const Subject& s) { return s.is({"internevo"}); },

@@ -174,6 +174,11 @@ TEST_F(Mechanisms, RecipesSumGradientsInHalf) {
   EXPECT_EQ(plain.in_bf16.gradients - recipe.in_bf16.gradients, Bytes{2});
   EXPECT_EQ(recipe.gradient_half, Bytes{2});
   EXPECT_EQ(recipe.in_fp16, plain.in_fp16);
+  EXPECT_EQ(plain.added_half, Bytes{8});
+  EXPECT_EQ(recipe.added_half, Bytes{4}) << "read and written";
+  const published::Run run = changed("torchtitan", "megatron-core (Megatron-Bridge)");
+  const auto in_fp32 = published::compare(run, catalogue_, [](program::LayerRuntime& layers) { layers.added_half = {8}; });
+  EXPECT_LT(seconds(run), in_fp32.forecast.value);
 }
 
 /// Transformer Engine keeps the inputs of FP8's products as converted: of 34 bytes of a GPT's token and column 5 less, and attention's

@@ -140,6 +140,10 @@ double attention_pairs(const Config&, const LayerShape&);
 /// are ordered by expert, and back.
 Bytes traffic(const Config&, const LayerShape&, Operation);
 
+/// Elements of the weights on this rank whose gradients the operation makes; experts' are those of all that are here. `traffic` counts 8
+/// bytes for each: a sum in fp32, read and written.
+double summed_weights(const Config&, const LayerShape&, Operation);
+
 /// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation and experts that the token
 /// does not go through not counted;
 /// what MFU counts. As in Chowdhery et al. 2022, appendix B, but for attention, of which the causal half is counted that is

@@ -88,6 +88,7 @@ struct LayerRuntime {
   Bytes update_temporaries_half;  ///< of an updated parameter, alive in the step after the passes beside what stays: copies, intermediate
                                   ///< results
   Bytes gradient_half{4};         ///< of one gradient when it is summed, in half precision
+  Bytes added_half{8};            ///< moved to add a product's gradient of one weight to those of earlier micro-batches, in half precision
   Bytes gathered_half{2};         ///< of one weight when it is gathered from its shard, in half precision
   bool shards = false;            ///< executes plans whose optimizer is sharded
   ShardedState sharded = ShardedState::optimizer;  ///< of such a plan

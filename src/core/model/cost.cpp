@@ -227,6 +227,17 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
   return {static_cast<std::int64_t>(bytes)};
 }
 
+double summed_weights(const Config& c, const LayerShape& s, Operation operation) {
+  if (!makes_weights_gradients(operation)) return 0;
+  const Extents x{c, s};
+  switch (whole_of(operation).value_or(operation)) {
+    case Operation::attention_backward: return x.d * (x.q + x.a);
+    case Operation::mlp_backward: return x.mlp;
+    case Operation::head_backward: return x.v * x.w;
+    default: return 0;
+  }
+}
+
 double training_flops_per_token(const Config& c, int length) {
   const double d = c.hidden, w = c.embedding_width, a = static_cast<double>(c.attention_width()), keys = 2.0 * c.groups() * c.head_size();
   const double through = mean(c, columns_through(c, {}, true), c.feed_forward);

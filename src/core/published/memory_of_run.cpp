@@ -36,9 +36,11 @@ constexpr program::LayerRuntime::PerParameter gradients_in_fp16{{2}, {4}, {16}, 
 constexpr Bytes flattened{2};
 
 /// NVIDIA's recipes sum gradients in half precision (NeMo's and Megatron-Bridge's grad_reduce_in_fp32 = False, NeMo 1's grad_sync_dtype:
-/// bf16). The step copies those of the parameters that it updates to fp32.
+/// bf16): a product adds its own to those of earlier micro-batches, read and written. The step copies those of the parameters that it
+/// updates to fp32.
 void sum_in_half(program::LayerRuntime& layers) {
   layers.in_bf16.gradients = layers.gradient_half = {2};
+  layers.added_half = {4};
   layers.update_temporaries_half = {4};
 }
 

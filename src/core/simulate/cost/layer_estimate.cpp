@@ -259,6 +259,7 @@ Execution execution_of(const program::LayerRuntime& runtime, Precision precision
   execution.between_boards = runtime.between_boards;
   execution.context = runtime.context;
   execution.groups_experts = runtime.groups_experts;
+  if (precision != Precision::fp32) execution.added = runtime.added_half;
   return execution;
 }
 

@@ -294,7 +294,8 @@ OperationWork work_of(const model::Config& model, const model::LayerShape& shape
   if (!stores && (forward || backward)) set_attention_apart(work, model, shape, backward, execution);
   if (model.experts.on() && is_feed_forward(operation)) repeat_by_expert(work, model, shape, operation, execution);
   work.flops /= execution.product_share;
-  work.traffic = {static_cast<std::int64_t>(static_cast<double>(work.traffic.count) * execution.traffic)};
+  const double summed = model::summed_weights(model, shape, operation) * (static_cast<double>(execution.added.count) - 8);
+  work.traffic = {static_cast<std::int64_t>((static_cast<double>(work.traffic.count) + summed) * execution.traffic)};
   if (execution.narrow) {
     const bool apart = work.attention_flops > 0 || !(forward || backward);
     const double attention = attention_products(model, shape, backward) * (stores ? 1 : execution.context) / execution.product_share;

@@ -31,6 +31,7 @@ struct Execution {
   bool waits_for_kernels = false;
   int board = 0;
   BytesPerSecond between_boards{};
+  Bytes added{8};               ///< moved for one weight where its gradient is summed (program::LayerRuntime::added_half)
   bool groups_experts = false;  ///< program::LayerRuntime
   int context = 1;              ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
 };
