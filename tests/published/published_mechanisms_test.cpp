@@ -78,6 +78,17 @@ TEST_F(Mechanisms, IbmsModelsRecomputeSomeBlocksOrAll) {
   EXPECT_EQ(of("8192").recomputed_blocks, 1);
 }
 
+/// Gathers and sums beside passes hold a part of the device's multiprocessors while NVLink carries them.
+TEST_F(Mechanisms, CollectivesBesidePassesTakeMultiprocessors) {
+  const auto without = [&](const published::Run& run) {
+    return published::compare(run, catalogue_, [](program::LayerRuntime& layers) { layers.collective_share = 0; }).forecast.value;
+  };
+  const published::Run inside = plain(), between = changed("\"devices_per_node\": 8", "\"devices_per_node\": 4");
+  EXPECT_GT(seconds(inside), 1.005 * without(inside));
+  EXPECT_LT(seconds(inside), 1.1 * without(inside));
+  EXPECT_DOUBLE_EQ(seconds(between), without(between)) << "network cards carry less";
+}
+
 TEST_F(Mechanisms, CompiledStepsMoveLess) {
   published::Run run = plain();
   const double eager = seconds(run);

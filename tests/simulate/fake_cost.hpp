@@ -18,6 +18,7 @@ struct FakeCost : simulate::InstructionCost {
   std::vector<int> uplink_of;  ///< by rank; empty: none
   double uplink_room = 1;      ///< flows that pass an uplink at full rate at once
   cluster::Interference taken;
+  double taken_by_collectives = 0;
 
   double shared(double seconds, Bytes bytes, const simulate::Flows& flows) const {
     const double cards = static_cast<double>(flows.cards) / lane_count, uplinks = std::max(flows.out, flows.in) / uplink_room;
@@ -36,6 +37,7 @@ struct FakeCost : simulate::InstructionCost {
     return {{shared(collective_seconds, bytes, flows)}, 0.1, false};
   }
   cluster::Interference interference(const std::string&) const override { return taken; }
+  double collective_share(const program::Group&) const override { return taken_by_collectives; }
   std::uint64_t host(Rank rank) const override { return host_of.empty() ? 0 : host_of.at(rank.index()); }
   int lanes(Rank, Rank) const override { return lane_count; }
   int uplink(Rank rank) const override { return uplink_of.empty() ? -1 : uplink_of.at(rank.index()); }

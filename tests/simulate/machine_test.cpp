@@ -116,6 +116,17 @@ TEST(Interference, AnAllReduceIsLaterInBothPhasesOnTheRankThatComputes) {
   EXPECT_EQ(f.iteration.value, 5);
 }
 
+TEST(Interference, ComputingLosesAShareWhileACollectiveMovesBesideIt) {
+  Program p;
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
+  for (int rank = 0; rank < 2; ++rank) add_rank(p, rank_class({compute("1"), sum("a", 0, {{0, 0}}), compute("4")}), {}, {0});
+  FakeCost cost = seconds_by_name();
+  EXPECT_EQ(interpret(p, cost).iteration.value, 5);
+  cost.taken_by_collectives = 0.25;
+  EXPECT_EQ(interpret(p, cost).iteration.value, 5 + 0.25 * 0.5);
+  EXPECT_EQ(interpret(message_beside_computing("3"), cost).iteration.value, 5) << "of messages, nothing";
+}
+
 TEST(Interference, NothingIsTakenFromWhoWaits) {
   Program p;
   add_rank(p, rank_class({compute("1"), message("s", send, 0, {{0, 0}})}), {1});

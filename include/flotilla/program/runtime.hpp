@@ -94,6 +94,7 @@ struct LayerRuntime {
   ShardedState sharded = ShardedState::optimizer;  ///< of such a plan
   int shard_group = 0;                             ///< replicas in a row that keep the shards once; 0: all of a stage
   bool overlaps = false;                           ///< gradient sums run beside backward passes, gathers of weights beside forward passes
+  double collective_share = 0;                     ///< of a pass, lost while a collective moves beside it: its kernels have multiprocessors
   bool overlaps_tensor = false;                    ///< with sequence parallelism, collectives of a layer run beside its products
   double tensor_visible = 0;                       ///< of what products hide that way, the share that shows: both want the memory
   int context = 1;                                 ///< replicas in a row that hold parts of the same sequences: context parallelism

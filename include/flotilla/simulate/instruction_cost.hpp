@@ -47,6 +47,10 @@ class InstructionCost {
   /// What exchanges and computing of a rank on this type take from each other; nothing where it is not measured.
   virtual cluster::Interference interference([[maybe_unused]] const std::string& device_type) const { return {}; }
 
+  /// The part of a member's computing that is lost while a collective of the group moves beside it, 0 ... 1: its kernels hold a part of the
+  /// device.
+  virtual double collective_share([[maybe_unused]] const program::Group&) const { return 0; }
+
   /// Equal for ranks of one host, whose messages to other hosts leave and arrive by the same cards.
   virtual std::uint64_t host(Rank) const = 0;
   /// Messages between these two ranks' hosts that move at full rate at once, at least 1.

@@ -58,6 +58,7 @@ class ProfileCost : public InstructionCost {
   /// Profile::wanted_transport.
   std::optional<cluster::Transport> wanted_transport() const;
   cluster::Interference interference(const std::string& device_type) const override;
+  double collective_share(const program::Group&) const override;
   std::uint64_t host(Rank) const override;
   int lanes(Rank from, Rank to) const override;
   int uplink(Rank) const override;

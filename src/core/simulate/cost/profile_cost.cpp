@@ -191,6 +191,13 @@ cluster::Interference ProfileCost::interference(const std::string& device_type) 
   const auto* type = cluster::find_type(state_->profile, device_type);
   return type == nullptr ? cluster::Interference{} : type->interference;
 }
+
+double ProfileCost::collective_share(const program::Group& group) const {
+  const double share = state_->described.collective_share;
+  if (!(share > 0)) return 0;
+  const auto here = host(group.members.front());
+  return std::ranges::all_of(group.members, [&](Rank member) { return host(member) == here; }) ? share : 0;
+}
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->network.paths.host(rank)); }
 int ProfileCost::lanes(Rank from, Rank to) const { return state_->network.paths.route(state_->network.paths.between(from, to)).lanes(); }
 int ProfileCost::uplink(Rank rank) const { return state_->network.paths.uplink(rank); }

@@ -103,46 +103,70 @@ std::vector<Run> runs_of(const SimulatedRank& rank) {
   return runs;
 }
 
+/// The part of computing that is lost while a collective of the rank moves beside it, by instruction of its class.
+std::vector<double> collective_shares(const program::Program& program, const SimulatedRank& rank, const InstructionCost& cost) {
+  const auto& groups = program.ranks[rank.kind->ranks.front().index()].groups;
+  std::vector<double> shares;
+  for (const auto& instruction : rank.rank_class->instructions) {
+    const auto* collective = instruction.as<program::Collective>();
+    const bool beside = collective != nullptr && instruction.queue != program::Queue::compute;
+    const int group = beside ? groups[static_cast<std::size_t>(collective->group)] : -1;
+    shares.push_back(beside ? cost.collective_share(program.groups[static_cast<std::size_t>(group)]) : 0);
+  }
+  return shares;
+}
+
 class RankInterference {
  public:
-  RankInterference(const SimulatedRank& rank, const cluster::Interference& measured)
-      : rank_{rank}, measured_{measured}, runs_{runs_of(rank)}, means_{rank.listing.instructions.size()} {}
+  RankInterference(const SimulatedRank& rank, const cluster::Interference& measured, std::vector<double> shares)
+      : rank_{rank}, measured_{measured}, shares_{std::move(shares)} {}
 
-  std::array<std::vector<double>, 2> seconds() {
-    for (const Run& run : runs_)
-      if (computes(instruction_of(rank_, run))) computing_.add({run.start, run.end});
-    computing_.join();
-    for (const Run& run : runs_)
-      if (instruction_of(rank_, run).queue != program::Queue::compute) delay(run);
-    moving_.join();
-    for (const Run& run : runs_)
-      if (computes(instruction_of(rank_, run))) means_.add(run, measured_.compute_share * moving_.within(run.start, run.end));
-    return means_.take();
+  bool any() const { return measured_.any() || most() > 0; }
+
+  std::array<std::vector<double>, 2> seconds() const {
+    const std::vector<Run> runs = runs_of(rank_);
+    Means means{rank_.listing.instructions.size()};
+    Intervals computing, moving, collectives;
+    for (const Run& run : runs)
+      if (computes(instruction_of(rank_, run))) computing.add({run.start, run.end});
+    computing.join();
+    for (const Run& run : runs) {
+      if (instruction_of(rank_, run).queue == program::Queue::compute) continue;
+      const double later = delay(run, computing);
+      means.add(run, later);
+      moving.add({run.start, run.end + later});
+      if (share_of(run) > 0) collectives.add({run.start, run.end + later});
+    }
+    moving.join(), collectives.join();
+    for (const Run& run : runs)
+      if (computes(instruction_of(rank_, run)))
+        means.add(run, measured_.compute_share * moving.within(run.start, run.end) + most() * collectives.within(run.start, run.end));
+    return means.take();
   }
 
  private:
-  void delay(const Run& run) {
+  double delay(const Run& run, const Intervals& computing) const {
     const double length = run.end - run.start;
-    const double share = length > 0 ? computing_.within(run.start, run.end) / length : computing_.hold(run.start) ? 1 : 0;
-    const double later = share * waits_of(instruction_of(rank_, run)) * measured_.message_delay.value;
-    means_.add(run, later);
-    moving_.add({run.start, run.end + later});
+    const double share = length > 0 ? computing.within(run.start, run.end) / length : computing.hold(run.start) ? 1 : 0;
+    return share * waits_of(instruction_of(rank_, run)) * measured_.message_delay.value;
   }
+  double share_of(const Run& run) const { return shares_[static_cast<std::size_t>(rank_.listing.instructions[run.member])]; }
+  double most() const { return shares_.empty() ? 0 : *std::ranges::max_element(shares_); }
 
   const SimulatedRank& rank_;
   const cluster::Interference measured_;
-  const std::vector<Run> runs_;
-  Intervals computing_, moving_;
-  Means means_;
+  const std::vector<double> shares_;
 };
 
 }  // namespace
 
-AddedSeconds interference(const std::vector<SimulatedRank>& ranks, const InstructionCost& cost) {
-  const auto measured_on = [&](const SimulatedRank& rank) { return cost.interference(rank.rank_class->device_type); };
-  if (std::ranges::none_of(ranks, [&](const SimulatedRank& rank) { return measured_on(rank).any(); })) return {};
+AddedSeconds interference(const program::Program& program, const std::vector<SimulatedRank>& ranks, const InstructionCost& cost) {
+  std::vector<RankInterference> each;
+  for (const SimulatedRank& rank : ranks)
+    each.emplace_back(rank, cost.interference(rank.rank_class->device_type), collective_shares(program, rank, cost));
+  if (std::ranges::none_of(each, &RankInterference::any)) return {};
   AddedSeconds added;
-  for (const SimulatedRank& rank : ranks) added.push_back(RankInterference{rank, measured_on(rank)}.seconds());
+  for (const RankInterference& rank : each) added.push_back(rank.seconds());
   return added;
 }
 

@@ -457,7 +457,7 @@ class Machine {
 
 std::vector<SimulatedRank> run_machine(const Program& program, const RankPartition& kinds, const InstructionCost& cost) {
   auto ranks = Machine{program, kinds, cost}.run();
-  const AddedSeconds added = interference(ranks, cost);
+  const AddedSeconds added = interference(program, ranks, cost);
   if (added.empty()) return ranks;
   return Machine{program, kinds, cost, added}.run();
 }
