@@ -324,6 +324,7 @@ TEST_F(PublishedRuns, NameTheirShardingAndOptimizer) {
     return read(text, "megatron_core_golden_moe").at(0);
   };
   EXPECT_EQ(case_of("a_case").parallel.sharding, published::Sharding::optimizer);
+  EXPECT_TRUE(case_of("a_case_8experts_etp1_ep4").parallel.whole_experts);
   EXPECT_EQ(case_of("a_case_tp2_zp_z3_resume").parallel.sharding, published::Sharding::parameters);
   EXPECT_EQ(reason(case_of("a_case")), "");
   EXPECT_EQ(reason(case_of("a_case_dist_muon")), "optimizer Muon");

@@ -40,6 +40,7 @@ enum class Sharding { none, optimizer, gradients, parameters };
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1, context = 1, chunks = 1;
   int experts = 1;  ///< replicas that hold every expert once: expert parallelism
+  bool whole_experts = false;  ///< members of a tensor-parallel group hold whole experts of their own; else a part of each
   bool sequence_parallel = false;
   Sharding sharding = Sharding::none;
   int shard_group = 0;  ///< replicas that keep the shards once; 0: all of a stage

@@ -1,5 +1,6 @@
 #include "flotilla/published/express.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -136,6 +137,10 @@ void divide_into_boards(program::LayerRuntime& layers, const Hardware& stated, c
 /// Korthikanti et al. 2022 measured (section 4.2.2 and table 4). NVIDIA's recipes have such buffers (Transformer Engine's userbuffers).
 constexpr double beside_products = 0.5;
 
+/// Replicas in a row that hold every expert once. Where members of a tensor-parallel group hold whole experts, as many fewer do: a device
+/// has the bytes and FLOPs of as many parts.
+int expert_parallel_of(const Parallel& p) { return p.whole_experts ? std::max(1, p.experts / p.tensor) : p.experts; }
+
 /// The runtime as the run sets it up.
 program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cluster::CatalogueEntry& device) {
   program::Runtime runtime = program::runtime_named(known.ours);
@@ -159,7 +164,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cl
   if (const auto rate = communicator_rate(run); rate.value > 0) layers.reduction_rate = rate;
   if (run.hardware.devices <= run.hardware.per_node) layers.reduction_host = {};  // was measured between nodes
   layers.narrow = narrow_products_of(run, device);
-  layers.expert_parallel = p.experts;
+  layers.expert_parallel = expert_parallel_of(p);
   layers.groups_experts = layers.groups_experts && run.groups_experts;
   return runtime;
 }

@@ -235,7 +235,7 @@ int blocks_in_host_of(const Run& run) {
 /// DeepSpeed calls cpu() for a member's part of them, and cpu() returns when all is copied), and with stage 1; the
 /// former and AMP's runs are of Megatron-LM 1.1.5, whose scripts do not ask for fused kernels. Megatron-Core's cases with two experts a
 /// token and more give --moe-grouped-gemm (model_config.yaml of each), of those with one such as are named below; "zp_z3" is
-/// --data-parallel-sharding-strategy optim_grads_params, "muon" --optimizer muon.
+/// --data-parallel-sharding-strategy optim_grads_params, "muon" --optimizer muon, "etp1" --expert-tensor-parallel-size 1.
 void read_words(const std::string& file, const std::string& section, Run& run) {
   const bool stage_3 = section.find("ffload") != std::string::npos;
   if (stage_3) run.parallel.sharding = published::Sharding::parameters;
@@ -248,6 +248,7 @@ void read_words(const std::string& file, const std::string& section, Run& run) {
   run.deferred_head = names("defer_embedding_wgrad_compute");
   run.groups_experts = !run.source.starts_with("megatron_core_golden") || run.model.experts_per_token > 1 || names("groupedGEMM") ||
                        names("ddp_average_in_collective");
+  run.parallel.whole_experts = names("_etp1_");
   if (names("_zp_z3_")) run.parallel.sharding = published::Sharding::parameters;
   if (names("_muon")) run.optimizer = "Muon";
   if (names("multi_dist_optimizer_instances")) run.parallel.shard_group = run.parallel.data / 2;
