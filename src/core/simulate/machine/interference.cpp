@@ -121,8 +121,6 @@ class RankInterference {
   RankInterference(const SimulatedRank& rank, const cluster::Interference& measured, std::vector<double> shares)
       : rank_{rank}, measured_{measured}, shares_{std::move(shares)} {}
 
-  bool any() const { return measured_.any() || most() > 0; }
-
   std::array<std::vector<double>, 2> seconds() const {
     const std::vector<Run> runs = runs_of(rank_);
     Means means{rank_.listing.instructions.size()};
@@ -161,12 +159,13 @@ class RankInterference {
 }  // namespace
 
 AddedSeconds interference(const program::Program& program, const std::vector<SimulatedRank>& ranks, const InstructionCost& cost) {
-  std::vector<RankInterference> each;
-  for (const SimulatedRank& rank : ranks)
-    each.emplace_back(rank, cost.interference(rank.rank_class->device_type), collective_shares(program, rank, cost));
-  if (std::ranges::none_of(each, &RankInterference::any)) return {};
+  const auto measured_on = [&](const SimulatedRank& rank) { return cost.interference(rank.rank_class->device_type); };
+  if (std::ranges::none_of(ranks, [&](const SimulatedRank& rank) { return measured_on(rank).any(); }) &&
+      std::ranges::none_of(program.groups, [&](const program::Group& group) { return cost.collective_share(group) > 0; }))
+    return {};
   AddedSeconds added;
-  for (const RankInterference& rank : each) added.push_back(rank.seconds());
+  for (const SimulatedRank& rank : ranks)
+    added.push_back(RankInterference{rank, measured_on(rank), collective_shares(program, rank, cost)}.seconds());
   return added;
 }
 
