@@ -62,7 +62,8 @@ class Kill : public testing::TestWithParam<Way> {
       const auto saves = saves_under_way();
       return std::any_of(saves.begin(), saves.end(), [&](const auto& save) { return !old_saves.contains(save); });
     };
-    EXPECT_TRUE(wait_until([&] { return there() || !process.running(); }, patience)) << process.out() << process.err();
+    const Milliseconds pause{moment == Moment::saving ? 2 : 10};  // a save of so small a model is over at once
+    EXPECT_TRUE(wait_until([&] { return there() || !process.running(); }, patience, pause)) << process.out() << process.err();
     const int longest[] = {1500, 60, 60};  // ms
     std::this_thread::sleep_for(Milliseconds{random_() % static_cast<unsigned>(longest[static_cast<int>(moment)])});
     return process.running();
@@ -93,7 +94,7 @@ class Kill : public testing::TestWithParam<Way> {
     }
     const auto living = process.ranks();
     const bool hit = living.contains(victim) && ::kill(living.at(victim), SIGKILL) == 0;
-    EXPECT_TRUE(wait_until([&] { return process.ranks().empty(); }, patience)) << "the others hang\n" << process.states() << process.err();
+    EXPECT_TRUE(wait_until([&] { return process.ranks().empty(); }, patience, Milliseconds{20})) << "the others hang\n" << process.states() << process.err();
     // Open MPI 4.1's launcher can hang when a rank dies while it connects to it. Then no rank is left, and we end the launcher.
     const auto ended = process.wait(Milliseconds{10000});
     EXPECT_TRUE(process.nothing_left());

@@ -27,7 +27,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 /// Polls until `condition` holds; false when `patience` passes first.
 template <class Condition>
-bool wait_until(Condition condition, Milliseconds patience, Milliseconds pause = Milliseconds{2}) {
+bool wait_until(Condition condition, Milliseconds patience, Milliseconds pause = Milliseconds{10}) {
   for (const auto end = std::chrono::steady_clock::now() + patience; !condition(); std::this_thread::sleep_for(pause))
     if (std::chrono::steady_clock::now() > end) return false;
   return true;
