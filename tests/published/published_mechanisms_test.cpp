@@ -56,6 +56,33 @@ TEST_F(Mechanisms, TorchtitanRepeatsEverySecondProduct) {
   EXPECT_LT(other, none + 0.8 * (seconds(run) - none));
 }
 
+/// It keeps a block's input, attention's output, queries, values, gate and down: 5 h + f elements of a token where 8 h + 3 f are in use.
+TEST_F(Mechanisms, TorchtitanKeepsEverySecondProduct) {
+  published::Run run = changed({{"gpt3", "llama"}, {"\"vocabulary\"", "\"feed_forward\": 11008, \"vocabulary\""}});
+  const double none = gigabytes(run);
+  run.parallel.recompute = "selective (every other op)";
+  const double left_out = 24.0 * 2 * 2048 * (3 * 4096 + 2 * 11008) * 2 / 1e9;
+  EXPECT_NEAR(none - gigabytes(run), left_out, 0.02 * left_out);
+}
+
+/// PyTorch's cross entropy holds three values of a logit in fp32, one kernel each way the logit and its gradient as they came.
+TEST_F(Mechanisms, LossesOfOneKernelKeepLogitsAsTheyCame) {
+  published::Run run = plain();
+  const double eager = gigabytes(run);
+  run.one_kernel_loss = true;
+  const double saved = 2.0 * 2048 * 50304 * (3 * 4 - 2 * 2) / 1e9;
+  EXPECT_NEAR(eager - gigabytes(run), saved, 0.02 * saved);
+
+  const auto of_page = [&](const std::string& runtime, const std::string& month, const std::string& compile) {
+    const std::string file = R"(, "file": "benchmarks/llama3_h100_)" + month + R"(_titan.md")";
+    return changed({{R"("torchtitan")", "\"" + runtime + "\"" + file}, {R"("zero": 3)", R"("zero": 3, "compile": )" + compile}}).one_kernel_loss;
+  };
+  EXPECT_TRUE(of_page("torchtitan", "202506", "true"));
+  EXPECT_FALSE(of_page("torchtitan", "202506", "false"));
+  EXPECT_FALSE(of_page("torchtitan", "202412", "true"));
+  EXPECT_TRUE(of_page("pytorch-fsdp (composer, llm-foundry)", "202506", "false"));
+}
+
 /// Blocks that recompute are spread evenly: half of them repeat half of what all repeat, and keep the rest.
 TEST_F(Mechanisms, SomeBlocksRecompute) {
   published::Run run = plain();

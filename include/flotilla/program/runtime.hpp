@@ -55,6 +55,7 @@ struct LayerRuntime {
   double scores_alive =
       0;  ///< score matrices (sequences x local heads x length^2 elements) alive in a block's backward pass beside what is saved
   double logits_alive = 0;           ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
+  Bytes logit_kept{4};               ///< of one logit of a device's share, from the head's forward to its backward pass
   Bytes logit_gradient;              ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
   bool defers_head = false;          ///< weights of the head get their gradients after the passes: until then, those of the logits stay
   int blocks_in_host = 0;            ///< of a model's first, whose activations wait in the host's memory for the backward pass

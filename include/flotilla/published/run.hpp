@@ -78,6 +78,7 @@ struct Run {
   bool waits_for_kernels = false;  ///< CUDA_LAUNCH_BLOCKING=1: the host starts a kernel when the one before has ended
   bool unfused = false;            ///< softmax, activation and dropout are kernels of their own (Megatron-LM 1.1.5 without options)
   bool fused_loss = false;         ///< Megatron-Core's fused cross entropy, which nothing overwrites in place
+  bool one_kernel_loss = false;    ///< the cross entropy is one kernel each way: logits stay as they came, fp32 inside the kernel
   bool deferred_head = false;      ///< weights of the head get their gradients after the passes
   bool gradients_stay = false;     ///< the optimizer's gradients in fp32 outlive its step
   bool groups_experts = true;      ///< a device's experts are multiplied in one call of the library; else one after the other

@@ -14,6 +14,9 @@ constexpr Bytes mebibytes(std::int64_t count) { return {count << 20}; }
 /// exponential, both in fp32. Functions that the compiler fuses do not write in place, as those of the plain one do.
 constexpr Bytes fused_loss_logit{10};
 
+/// Of a logit where one kernel each way makes the loss: it stays as it came, and so is its gradient.
+constexpr Bytes one_kernel_logit{2};
+
 /// Workspaces of matrix products. PyTorch gives each thread that starts products one: that of the forward passes, and that of the backward
 /// passes. Transformer Engine has one of its own.
 constexpr int threads = 2;
@@ -60,6 +63,7 @@ void set_memory(program::LayerRuntime& layers, const Run& run, bool recipes, con
   if (recipes) sum_in_half(layers);
   keep_in_host(layers, run.parallel, device);
   if (run.fused_loss) layers.logit_gradient = fused_loss_logit;
+  if (run.one_kernel_loss) layers.logit_kept = layers.logit_gradient = one_kernel_logit;
   layers.defers_head = run.deferred_head;
   if (layers.workspaces.count > 0) layers.workspaces += more_workspaces(run, device);
   if (run.gradients_stay) layers.in_fp16 = gradients_in_fp16;

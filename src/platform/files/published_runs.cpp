@@ -229,6 +229,15 @@ int blocks_in_host_of(const Run& run) {
   return 0;
 }
 
+/// torchtitan compiles the loss with the model since pull request 1033 of April 2025; the names of its pages have their month. LLM Foundry
+/// takes flash-attention's cross entropy.
+bool has_one_kernel_loss(const std::string& file, const Run& run) {
+  static const std::regex month{"_(20[0-9]{4})_"};
+  std::smatch found;
+  if (run.runtime.find("llm-foundry") != std::string::npos) return true;
+  return run.runtime == "torchtitan" && run.parallel.compiled && std::regex_search(file, found, month) && found[1] > "202504";
+}
+
 /// What a source says in words beside its rows: a test case's name has its options, and BLOOM's page has that large models hung on 20 nodes
 /// and more until CUDA_LAUNCH_BLOCKING=1 was set, which stayed. Jean Zay's page has tables of Megatron with ZeRO's stage 3, with and
 /// without offload, whose scripts keep the inputs of recomputed blocks in the host's memory (--checkpoint-in-cpu, --partition-activations:
@@ -245,6 +254,7 @@ void read_words(const std::string& file, const std::string& section, Run& run) {
   run.unfused = stage_3 || (run.runtime + section).find("v1.1.5") != std::string::npos;
   const auto names = [&](std::string_view part) { return file.find(part) != std::string::npos; };
   run.fused_loss = names("cross_entropy_loss_fusion");
+  run.one_kernel_loss = has_one_kernel_loss(file, run);
   run.deferred_head = names("defer_embedding_wgrad_compute");
   run.groups_experts = !run.source.starts_with("megatron_core_golden") || run.model.experts_per_token > 1 || names("groupedGEMM") ||
                        names("ddp_average_in_collective");

@@ -72,7 +72,8 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
   const std::int64_t element = element_size(shape.precision).count, width = shape.tokens() * model.hidden;
   const std::int64_t split = plan_.sequence_parallel ? shape.tensor_parallel : 1;
   if (model.is_embedding(layer)) return {width * mask_byte / split};
-  if (model.is_head(layer)) return {width * 2 * element / split + shape.tokens() * model::local_vocabulary(model, shape) * measured_word};
+  if (model.is_head(layer))
+    return Bytes{width * 2 * element / split} + shape.tokens() * model::local_vocabulary(model, shape) * runtime_.layers->logit_kept;
   // Inputs of both norms, of the products behind them and two masks stand whole on every member unless the sequence is parallel; queries,
   // keys, values and the attention's output by heads; the feed-forward's hidden activations by columns, before and after the activation.
   const std::int64_t mask = model.dropout > 0 ? mask_byte : 0;
@@ -83,6 +84,17 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
   const std::int64_t by_columns = shape.tokens() * columns * (model.gated() ? 3 : 2) * element;
   return Bytes{whole + by_heads + by_columns + dispatched(layer, shape)} - converted(layer, shape) +
          (stores_scores() ? scores(shape, 2, true) : Bytes{});
+}
+
+/// Outputs of attention and of every second product, where the block's input is kept besides (LayerKernels::keeps_other_products): queries,
+/// values, gate and down.
+Bytes LayerSizes::between_products(int layer, const model::LayerShape& shape) const {
+  const auto& model = plan_.model;
+  const std::int64_t heads = std::int64_t{model::local_heads(model, shape)} * model.head_size();
+  const std::int64_t values = (model::qkv_width(model, shape) - heads) / 2;
+  const std::int64_t columns = model::columns_through(model, shape, model.has_experts(layer));
+  const std::int64_t down = model.gated() ? model.hidden / (plan_.sequence_parallel ? shape.tensor_parallel : 1) : 0;
+  return shape.tokens() * (2 * heads + values + columns + down) * element_size(shape.precision);
 }
 
 /// What the inputs of a block's linear products take less as narrower operands. Attention's output is kept twice, for its own backward pass
@@ -128,6 +140,7 @@ Bytes LayerSizes::kept(int layer, const model::LayerShape& shape, plan::Recomput
   if (!repeats(layer) || recompute == plan::Recompute::none) return all;
   const Bytes input{boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
   if (recompute == plan::Recompute::full) return std::min(all, input);
+  if (runtime_.layers->kernels(plan_.precision).keeps_other_products) return std::min(all, input + between_products(layer, shape));
   if (!stores_scores()) return all;
   // What was measured keeps one matrix of scores (the sizes of three models and degrees say so), the formula two and a mask.
   const bool known = measured(layer, shape.tensor_parallel) != nullptr;

@@ -38,6 +38,7 @@ class LayerSizes {
   bool stores_scores() const;
   bool waits_in_host(int layer) const;
   Bytes kept(int layer, const model::LayerShape&, plan::Recompute) const;
+  Bytes between_products(int layer, const model::LayerShape&) const;
   std::int64_t dispatched(int layer, const model::LayerShape&) const;
   Bytes converted(int layer, const model::LayerShape&) const;
   Bytes without_recompute(int layer, const model::LayerShape&) const;

@@ -9,12 +9,16 @@ namespace {
 
 constexpr double MB = 1e6, MiB = 1 << 20;
 
-/// Megatron-LM on V100 (jeanzay_v100, by rank): PyTorch's allocator reserved 1.19 to 1.31 times what was allocated at the peak.
-constexpr double megatron_reserved = 0.2;
+/// PyTorch's allocator reserved 1.19 to 1.31 times what was allocated at the peak (Megatron-LM on V100, jeanzay_v100, by rank).
+constexpr double pytorch_reserved = 0.2;
 
 /// Of what the allocator reserves beside tensors, what it cannot give back where a device is full: blocks beside such as are in use. BLOOM's
 /// runs on 80 GiB have 0.25 to 0.56 of it: one forecast at 76.2 GiB went out of memory, one at 72.1 did not.
-constexpr double held_when_full = 0.4 * megatron_reserved;
+constexpr double held_when_full = 0.4 * pytorch_reserved;
+
+/// PyTorch's cross entropy of logits in fp32 keeps the logarithm of their softmax. Its backward pass has the gradients of that and of the
+/// logits, both in fp32.
+constexpr Bytes gradients_of_log_softmax{8};
 
 /// DeepSpeed's MEMORY_OPT_ALLREDUCE_SIZE.
 constexpr std::int64_t deepspeed_summed_together = 500'000'000;
@@ -27,7 +31,7 @@ constexpr int megatron_fused_scores = 4;
 constexpr double megatron_microbatch = 2e-3;
 
 /// Of peaks where nobody published any of the runtime: the largest of the others (docs/measurements/error-bars.md).
-constexpr double unknown_memory_error = 1.15;
+constexpr double unknown_memory_error = 0.55;
 
 /// Of passes that wait for the host, whose cores, drivers and framework's version are not known (docs/measurements/error-bars.md).
 constexpr double unknown_host_error = 0.45;
@@ -46,7 +50,7 @@ LayerRuntime megatron_deepspeed() {
   r.in_fp16 = {{2}, {2}, {16}, {0}};
   r.in_bf16 = {{2}, {6}, {12}, {0}};
   r.summed_together = deepspeed_summed_together;
-  r.reserved_half = megatron_reserved;
+  r.reserved_half = pytorch_reserved;
   r.held_when_full_half = held_when_full;
   r.scores_alive = 4;
   r.logits_alive = 1;
@@ -105,7 +109,7 @@ LayerRuntime megatron_core() {
   r.groups_experts = true;
   r.logit_gradient = {2};
   r.workspaces = bytes(30 * MB);
-  r.reserved_half = megatron_reserved;
+  r.reserved_half = pytorch_reserved;
   r.process = bytes(2150 * MB);
   r.tensor_group = bytes(1000 * MB);
   r.neighbour = bytes(100 * MB);
@@ -129,9 +133,11 @@ LayerRuntime pytorch_fsdp() {
   r.overlaps = true;
   r.collective_share = multiprocessors_of_nccl;
   r.groups_experts = true;
+  r.logit_gradient = gradients_of_log_softmax;
+  r.reserved_half = pytorch_reserved;
   r.kernels_fp32 = r.kernels_half = {0, 0, 0.33, 0.92, 3, false, {20e-6}, true, true};
   r.relative_error = r.relative_error_half = 0.1;
-  r.memory_error = r.memory_error_half = unknown_memory_error;
+  r.memory_error = r.memory_error_half = 0.23;
   return r;
 }
 
@@ -163,13 +169,15 @@ LayerRuntime deepspeed() {
   r.in_fp16 = r.in_bf16 = {{2}, {2}, {12}, {0}};
   r.kernels_fp32 = r.kernels_half = {0, 0, 0.33, 0.92, 2, false, {130e-6}, true};
   r.relative_error = r.relative_error_half = 0.11;
-  r.memory_error = r.memory_error_half = 0.47;
+  r.memory_error = r.memory_error_half = 0.22;
   return r;
 }
 
 /// Programs that XLA compiles from JAX (PaxML, MaxText): fused kernels, a step is started as a whole, weights sharded over all devices.
 LayerRuntime jax() {
   LayerRuntime r = pytorch_fsdp();
+  r.logit_gradient = {};
+  r.reserved_half = 0;
   r.kernels_fp32 = r.kernels_half = {0, 0, 0.5, 0.92, 1.5, true, {}};
   r.relative_error = r.relative_error_half = 0.18;
   r.memory_error = r.memory_error_half = unknown_memory_error;
