@@ -263,6 +263,11 @@ TEST(LayerPrograms, RefuseWhatTheRuntimeCannotDo) {
   const auto model = model_of(64, 12, 4);
   expect_refused(plan_of(model, {3, 2, 1, 1, 1, 6}), "megatron-deepspeed", "the plan says interleaved");
   expect_refused(plan_of(model, {3, 2, 1, 1, 1, 4}), "megatron-lm", "a multiple of 3 microbatches; the plan has 4");
+  auto unequal = plan_of(model, {1, 1, 2, 1, 1, 4});  // one would wait for weights that the other gathers no more
+  unequal.shard_optimizer = true;
+  unequal.stages[0].replicas[0].sequences -= 1, unequal.stages[0].replicas[1].sequences += 1;
+  expect_refused(unequal, "pytorch-fsdp", "replica 0 has 3, replica 1 has 5");
+  EXPECT_EQ(first_violation(lower(unequal, runtime_named("megatron-core"))), "") << "it sums gradients after the passes";
   expect_refused(plan_of(model, {2, 2, 1, 1, 1, 4}), "megatron-lm", "on 3 devices in a row at least");
   auto plan = plan_of(model, {2, 1, 2, 1, 1, 4});
   plan.schedule = plan::ScheduleKind::gpipe;

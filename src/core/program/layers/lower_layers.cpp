@@ -32,6 +32,17 @@ void require_schedule(const plan::Plan& plan, const Runtime& runtime) {
       refuse("interleaved schedules of a multiple of ", depth, " microbatches; the plan has ", replica.microbatches(plan.quantum));
 }
 
+/// Replicas that share weights gather them in every pass, so they make as many.
+void require_equal_passes(const plan::Plan& plan, const Runtime& runtime) {
+  if (!plan.shard_optimizer || runtime.layers->sharded != ShardedState::parameters) return;
+  const auto& replicas = plan.stages.front().replicas;
+  const int passes = replicas.front().microbatches(plan.quantum);
+  for (std::size_t r = 1; r < replicas.size(); ++r)
+    if (const int others = replicas[r].microbatches(plan.quantum); others != passes)
+      throw Error{ErrorKind::unavailable, text("shard_optimizer: the runtime '", runtime.name, "' shards weights among replicas of equally ",
+                                               "many microbatches; replica 0 has ", passes, ", replica ", r, " has ", others)};
+}
+
 /// Plans with fewer replicas than the runtime shares experts among are forecast, too: a search tries out layers on one.
 void require_experts(const plan::Plan& plan, const Runtime& runtime) {
   const int group = runtime.layers->expert_parallel, experts = plan.model.experts.count;
@@ -176,6 +187,7 @@ Program lower_layers(const plan::Plan& plan, const Runtime& runtime) {
   require_schedule(plan, runtime);
   require_columns(plan, runtime);
   require_experts(plan, runtime);
+  require_equal_passes(plan, runtime);
   return LayerLowering{plan, runtime}.run();
 }
 
