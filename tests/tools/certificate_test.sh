@@ -13,3 +13,9 @@ for case in "one --pool=A100-40=16/8" \
   "$flotilla" plan $job "$@" --certificate "$folder/$name.json" > "$folder/$name.txt"
   "$checker" --self-test "$folder/$name.json"
 done
+# Where time ends before a proof, the answer is written, and the certificate is not.
+code=0
+"$flotilla" plan --model.name=llama-3-8b --training.global-batch=64 --training.length=2048 --pool=A100-40@a=8/4 --pool=T4@b=16/4 \
+  --search.time-limit=1ms --certificate "$folder/none.json" -o "$folder/none.txt" 2>"$folder/refusal" || code=$?
+[ "$code" -eq 69 ] && [ ! -e "$folder/none.json" ] && grep -q "^plan " "$folder/none.txt" && grep -q "none.json was not written" "$folder/refusal" ||
+  { cat "$folder/refusal" && echo "an answer without a proof: exit code $code" && exit 1; }

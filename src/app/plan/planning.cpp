@@ -21,14 +21,13 @@ int find_plan(std::span<const std::string> arguments) {
   }
   add_economics(planning, task, o);
   if (!o.write_plan.empty()) files::write_plan(o.write_plan, planning.answer.best->plan);
-  if (!o.certificate.empty()) {
-    FLOTILLA_REQUIRE(planning.answer.proof, ErrorKind::unavailable, "nothing is proven of this plan, so there is no certificate");
-    files::write_text(o.certificate, files::certificate_to_json(planning.answer));
-  }
+  if (planning.answer.proof && !o.certificate.empty()) files::write_text(o.certificate, files::certificate_to_json(planning.answer));
   if (!o.page.empty()) files::write_text(o.page, planning_page(planning, task));
   const bool to_terminal = o.output.file.empty();
   write_output(o.output, o.output.json ? files::planning_to_json(planning)
                                        : planning_text(planning, to_terminal ? output_style() : Style{}, output_width()));
+  FLOTILLA_REQUIRE(planning.answer.proof || o.certificate.empty(), ErrorKind::unavailable, "nothing is proven of this plan, so ", o.certificate,
+                   " was not written; a longer --search.time-limit may find a proof");
   // The search knows no scratch memory of CPU libraries; the forecast does.
   return static_cast<int>(planning.forecast->fits() ? ExitCode::done : ExitCode::no_plan);
 }
