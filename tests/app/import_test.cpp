@@ -68,6 +68,37 @@ TEST_F(ImportCommand, MakesAHuggingFaceModelOfAFileOfLlmc) {
   EXPECT_NE(as_model.find("is a file; expected the directory of a Hugging Face model: flotilla import llmc"), std::string::npos) << as_model;
 }
 
+/// A run becomes a plan and a profile library that it can be forecast with, and is forecast beside what was measured.
+TEST_F(ImportCommand, MakesAPlanAndAClusterOfAPublishedRun) {
+  const auto run = [](const std::string& id, const std::string& runtime) {
+    return R"({"id": ")" + id + R"(", "hardware": {"device_type": "H100-SXM5-80", "devices": 8, "devices_per_node": 8}, "runtime": ")" + runtime +
+           R"(", "model": {"family": "gpt3", "layers": 24, "hidden": 4096, "heads": 32, "vocabulary": 50304},
+  "parallel": {"tensor": 1, "data": 8, "zero": 3}, "batch": {"global_sequences": 16, "microbatch": 2},
+  "sequence_length": 2048, "precision": "bf16", "measured": {"iteration_seconds": 1}, "complete": true})";
+  };
+  files::write_text(folder_ / "runs.json", R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" + run("one", "torchtitan") + ", " +
+                                               run("two", "nobody's") + "]}");
+  const auto file = path("runs.json");
+  EXPECT_NE(refusal({"published", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
+  EXPECT_NE(refusal({"published", file, "-o", path("out")}, ErrorKind::usage).find("has 2 runs; name one: --run one"), std::string::npos);
+  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "tow"}, ErrorKind::bad_input).find("did you mean 'two'?"), std::string::npos);
+  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "two"}, ErrorKind::unavailable).find("runtime nobody's"), std::string::npos);
+  EXPECT_NE(refusal({"osu", file, "--run", "one"}, ErrorKind::usage).find("leave out --run"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
+
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(import_published(Words{"published", file, "-o", path("out"), "--run", "one", "--log-level", "error"}), 0);
+  const auto told = testing::internal::GetCapturedStdout();
+  for (const char* line : {"runtime   pytorch-fsdp\n", "\nforecast  ", "\nmeasured  1.00 s; the forecast is off by "})
+    EXPECT_NE(told.find(line), std::string::npos) << told;
+  const auto plan = files::read_plan(path("out/plan.json"));
+  EXPECT_EQ(plan.stages.front().replicas.size(), 8u);
+  EXPECT_TRUE(plan.shard_optimizer);
+  const auto library = files::read_library(path("out/cluster.json"));
+  EXPECT_EQ(library.models.front(), plan.model);
+  EXPECT_EQ(library.profile.devices.size(), 8u);
+}
+
 /// Pickles are programs: what Megatron-LM writes is named, and what turns it into a model that can be read.
 TEST_F(ImportCommand, NamesACheckpointOfMegatron) {
   for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata", "iter_0000100", "mp_rank_00", "mp_rank_00_000", "model_optim_rng.pt"}) {

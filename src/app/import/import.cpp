@@ -6,6 +6,7 @@
 
 #include "app/common/job_table.hpp"
 #include "app/common/library_model.hpp"
+#include "app/import/published_run.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
@@ -24,13 +25,8 @@
 namespace flotilla::app {
 namespace {
 
-/// A file of ours, and what is in it, for people.
-struct Imported {
-  std::string text, summary;
-};
-
 /// Which options an import understands.
-enum class Understands { none, plans, reports };
+enum class Understands { none, plans, reports, runs };
 /// What -o names: a file for the text, or a folder that the import makes itself.
 enum class Makes { file, folder };
 
@@ -124,10 +120,11 @@ Imported measurements(const std::string& path, const ImportOptions& o) {
   return {files::bench_to_json(report), text(all.size(), all.size() == 1 ? " quantity" : " quantities", " measured by ", printable(all.front().program))};
 }
 
-constexpr std::array<Import, 7> imports{Import{"hf", "DIRECTORY", Understands::none, a_hugging_face_model},
+constexpr std::array<Import, 8> imports{Import{"hf", "DIRECTORY", Understands::none, a_hugging_face_model},
                                         Import{"llmc", "FILE -o DIRECTORY", Understands::none, an_llmc_model, Makes::folder},
                                         Import{"sailor-profiles", "DIRECTORY", Understands::none, a_library},
                                         Import{"sailor-plan", "FILE", Understands::plans, a_plan},
+                                        Import{"published", "FILE -o DIRECTORY", Understands::runs, a_published_run, Makes::folder},
                                         Import{"nccl-tests", "FILE", Understands::reports, measurements<files::read_nccl_tests>},
                                         Import{"nvbandwidth", "FILE", Understands::reports, measurements<files::read_nvbandwidth>},
                                         Import{"osu", "FILE", Understands::reports, measurements<files::read_osu>}};
@@ -146,6 +143,8 @@ void require_understood(const Import& import, const ImportOptions& o) {
                    "leave out --profiles, --model.name and --training.global-batch: flotilla import ", import.word, " does not use them");
   FLOTILLA_REQUIRE(import.options == Understands::reports || (o.report.empty() && o.hosts.empty()), ErrorKind::usage,
                    "leave out --report and --hosts: flotilla import ", import.word, " does not use them");
+  FLOTILLA_REQUIRE(import.options == Understands::runs || o.run.empty(), ErrorKind::usage, "leave out --run: flotilla import ", import.word,
+                   " does not use it");
 }
 
 const Import& require(const std::string& word) {
@@ -169,6 +168,7 @@ options::Table import_table(ImportOptions& o) {
         {.value = "FILE", .unset = "a new one", .alias = "report"});
   t.add("import.hosts", &o.hosts, "nodes that the measurements were made on, as Slurm lists them",
         {.value = "NODES", .unset = "what the file says", .example = "n[1-2]", .alias = "hosts"});
+  t.add("import.run", &o.run, "of a file of published runs, the one to import", {.value = "ID", .unset = "the file's only one", .alias = "run"});
   t.section("model", "The transformer");
   t.add("model.name", &o.model, "the plan's model: one of the library's, or a built-in one", {.value = "NAME", .unset = "the plan's own"});
   t.section("training", "The training run");

@@ -17,6 +17,11 @@ struct ImportOptions {
   int global_batch = 0;  ///< sequences; 0: what the plan says
   std::string report;    ///< of flotilla bench, that measurements are added to; empty: a new one
   std::string hosts;     ///< that they were made on, as Slurm lists them; empty: what their file says
+  std::string run;       ///< of a file of published runs; empty: its only one
+};
+/// What -o gets, and what is in it, for people.
+struct Imported {
+  std::string text, summary;
 };
 options::Table import_table(ImportOptions&);
 BoundTable import_options();
@@ -24,7 +29,7 @@ BoundTable import_options();
 /// `flotilla import WHAT FILE`: published data as files of ours. Local. What: hf (the folder of a Hugging Face model is checked, and becomes
 /// the section of a job file that starts from its weights), llmc (a model file of llm.c becomes such a folder, and the section is
 /// printed), sailor-profiles (a folder becomes a profile library),
-/// sailor-plan (a plan of that artifact becomes a plan), nccl-tests, nvbandwidth, osu (what those measured becomes part of a report of
+/// sailor-plan (a plan of that artifact becomes a plan), published (a published run becomes a plan and its cluster, and is forecast), nccl-tests, nvbandwidth, osu (what those measured becomes part of a report of
 /// flotilla bench). Throws Error{usage, bad_input}.
 int import_published(std::span<const std::string> arguments);
 
