@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include "app/common/bounded_spinning.hpp"
 #include "app/command_table.hpp"
+#include "app/common/bounded_spinning.hpp"
 #include "app/common/commands.hpp"
 #include "app/common/versions.hpp"
 #include "flotilla/signals/stop_signals.hpp"

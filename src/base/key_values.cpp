@@ -15,7 +15,7 @@ std::string without_trailing_blanks(std::string line) {
 }
 
 /// Units of the figures that we print.
-constexpr std::array<std::string_view, 20> units{"%", "s", "ms", "us", "ns", "min", "h", "d", "B", "KiB",
+constexpr std::array<std::string_view, 20> units{"%",   "s",   "ms",  "us",   "ns",   "min",  "h",     "d",       "B",       "KiB",
                                                  "MiB", "GiB", "TiB", "kB/s", "MB/s", "GB/s", "tok/s", "TFLOP/s", "GFLOP/s", "USD"};
 
 bool is_unit(std::string_view word) {

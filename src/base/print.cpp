@@ -11,7 +11,7 @@
 namespace flotilla {
 namespace {
 
-constexpr std::size_t most_at_once = 2048;         ///< half a launcher's block
+constexpr std::size_t most_at_once = 2048;      ///< half a launcher's block
 constexpr std::chrono::milliseconds pause{20};  ///< in which a launcher has forwarded a piece, unless the machine is busy
 
 /// Whole lines of at most `most_at_once` bytes, or one longer line.

@@ -50,11 +50,11 @@ TEST(BenchLaunch, OfAStepOnPartOfTheJobKnowsHowManyNodes) {
 
 TEST(BenchLaunch, OfMpirunInsideAnAllocationIsMpirunsAffair) {
   const auto launch = bench_launch(launched_with({{"OMPI_COMM_WORLD_SIZE", "4"},
-                                          {"OMPI_COMM_WORLD_RANK", "2"},
-                                          {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-                                          {"OMPI_MCA_orte_num_nodes", "2"},
-                                          {"PMIX_NAMESPACE", "1/2"},
-                                          {"SLURM_STEP_NUM_NODES", "1"}}),
+                                                  {"OMPI_COMM_WORLD_RANK", "2"},
+                                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                                  {"OMPI_MCA_orte_num_nodes", "2"},
+                                                  {"PMIX_NAMESPACE", "1/2"},
+                                                  {"SLURM_STEP_NUM_NODES", "1"}}),
                                    two_nodes());
   EXPECT_EQ(launch.rank, 2);
   EXPECT_EQ(launch.id, "1-2");
@@ -103,14 +103,17 @@ TEST(Prometheus, HasALineForEachFigureOfEachNode) {
 /// What is known of the card stands in a table, what is not is said below it.
 TEST(BenchText, HasTheCardAndTheSoak) {
   auto report = made_up_report(2, 0);
-  bench::add_card(report.nodes[0], {{"gpt2", "fp32", 1024, 16, 2, "1 stage", 9, 81'200, 90'000, 0, "this machine has no RAPL", 4, "", {1 << 30}, ""}});
+  bench::add_card(report.nodes[0],
+                  {{"gpt2", "fp32", 1024, 16, 2, "1 stage", 9, 81'200, 90'000, 0, "this machine has no RAPL", 4, "", {1 << 30}, ""}});
   bench::CardEntry refused;
   refused.model = "gpt2-xl", refused.refusal = "no plan fits \x1b[31m";
   report.nodes[0].card.push_back(refused);
   report.nodes[1].soak = bench::Soak{{7200}, {60}, "SIGTERM", 1000, 0, {}, {}, {}, 3, 0};
   const auto words = bench_text(result_of(report), 100);
-  for (const char* part : {"81.2 k", "90 k", "-9.8 %", "73.1 M", "1.00 GiB", "no plan fits", "energy is not known: this machine has no RAPL", "Slurm bills 4 units an hour",
-                           "gpt2 on n0: fp32, 16 sequences of 1024 tokens, 2 processes, median of 9 steps", "plan of gpt2 on n0: 1 stage", "SIGTERM", "corrected,", "too short"})
+  for (const char* part :
+       {"81.2 k", "90 k", "-9.8 %", "73.1 M", "1.00 GiB", "no plan fits", "energy is not known: this machine has no RAPL",
+        "Slurm bills 4 units an hour", "gpt2 on n0: fp32, 16 sequences of 1024 tokens, 2 processes, median of 9 steps",
+        "plan of gpt2 on n0: 1 stage", "SIGTERM", "corrected,", "too short"})
     EXPECT_NE(words.find(part), std::string::npos) << part << " in:\n" << words;
   EXPECT_EQ(words.find('\x1b'), std::string::npos);
   EXPECT_EQ(bench_text(result_of(made_up_report(2, 0)), 100).find("tokens/J"), std::string::npos);
@@ -125,7 +128,8 @@ TEST(Output, ReplacesWhatALinkLeadsTo) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "latest.json"));
   EXPECT_EQ(tests::content(folder / "nightly.json"), "new");
   std::filesystem::create_symlink("none", folder / "dangling");
-  tests::expect_contains(tests::refusal(ErrorKind::unavailable, [&] { write_output({.file = (folder / "dangling").string()}, "new"); }), "is a symbolic link");
+  tests::expect_contains(tests::refusal(ErrorKind::unavailable, [&] { write_output({.file = (folder / "dangling").string()}, "new"); }),
+                         "is a symbolic link");
   write_output({.file = "/dev/null"}, "x");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }

@@ -8,8 +8,8 @@
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <random>
 
-
 // Plans and profiles with something wrong in them, still JSON: a forecast with sane figures or a clear refusal, never anything else.
 namespace flotilla::app {
 namespace {

@@ -1,6 +1,8 @@
 #include "app/import/import.hpp"
 
 #include "app/bench/bench_text.hpp"
+#include "app/common/library_model.hpp"
+#include "app/common/plan_text.hpp"
 #include "app/inspect/inspect.hpp"
 #include "flotilla/files/bench_file.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -11,14 +13,12 @@
 #include "support/temporary_folder.hpp"
 #include "weights/folder.hpp"
 #include "weights/llmc_file.hpp"
-#include "app/common/plan_text.hpp"
-#include "app/common/library_model.hpp"
 
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 
@@ -65,24 +65,28 @@ TEST_F(ImportCommand, MakesAHuggingFaceModelOfAFileOfLlmc) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "[model]\nweights = \"" + path("model") + "\"\n");
   EXPECT_EQ(import_published(Words{"hf", path("model"), "-o", path("job.toml"), "--log-level", "error"}), 0);
   const auto as_model = refusal({"hf", file}, ErrorKind::bad_input);
-  EXPECT_NE(as_model.find("is a file; expected the directory of a Hugging Face model: flotilla import llmc"), std::string::npos) << as_model;
+  EXPECT_NE(as_model.find("is a file; expected the directory of a Hugging Face model: flotilla import llmc"), std::string::npos)
+      << as_model;
 }
 
 /// A run becomes a plan and a profile library that it can be forecast with, and is forecast beside what was measured.
 TEST_F(ImportCommand, MakesAPlanAndAClusterOfAPublishedRun) {
   const auto run = [](const std::string& id, const std::string& runtime) {
-    return R"({"id": ")" + id + R"(", "hardware": {"device_type": "H100-SXM5-80", "devices": 8, "devices_per_node": 8}, "runtime": ")" + runtime +
+    return R"({"id": ")" + id + R"(", "hardware": {"device_type": "H100-SXM5-80", "devices": 8, "devices_per_node": 8}, "runtime": ")" +
+           runtime +
            R"(", "model": {"family": "gpt3", "layers": 24, "hidden": 4096, "heads": 32, "vocabulary": 50304},
   "parallel": {"tensor": 1, "data": 8, "zero": 3}, "batch": {"global_sequences": 16, "microbatch": 2},
   "sequence_length": 2048, "precision": "bf16", "measured": {"iteration_seconds": 1}, "complete": true})";
   };
-  files::write_text(folder_ / "runs.json", R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" + run("one", "torchtitan") + ", " +
-                                               run("two", "nobody's") + "]}");
+  files::write_text(folder_ / "runs.json", R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" +
+                                               run("one", "torchtitan") + ", " + run("two", "nobody's") + "]}");
   const auto file = path("runs.json");
   EXPECT_NE(refusal({"published", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
   EXPECT_NE(refusal({"published", file, "-o", path("out")}, ErrorKind::usage).find("has 2 runs; name one: --run one"), std::string::npos);
-  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "tow"}, ErrorKind::bad_input).find("did you mean 'two'?"), std::string::npos);
-  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "two"}, ErrorKind::unavailable).find("runtime nobody's"), std::string::npos);
+  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "tow"}, ErrorKind::bad_input).find("did you mean 'two'?"),
+            std::string::npos);
+  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "two"}, ErrorKind::unavailable).find("runtime nobody's"),
+            std::string::npos);
   EXPECT_NE(refusal({"osu", file, "--run", "one"}, ErrorKind::usage).find("leave out --run"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path("out")));
 
@@ -101,7 +105,8 @@ TEST_F(ImportCommand, MakesAPlanAndAClusterOfAPublishedRun) {
 
 /// Pickles are programs: what Megatron-LM writes is named, and what turns it into a model that can be read.
 TEST_F(ImportCommand, NamesACheckpointOfMegatron) {
-  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata", "iter_0000100", "mp_rank_00", "mp_rank_00_000", "model_optim_rng.pt"}) {
+  for (const char* mark : {"latest_checkpointed_iteration.txt", "common.pt", ".metadata", "iter_0000100", "mp_rank_00", "mp_rank_00_000",
+                           "model_optim_rng.pt"}) {
     const auto folder = folder_ / (std::string{"megatron-"} + mark);
     std::filesystem::create_directory(folder);
     files::write_text(folder / mark, "100");
@@ -155,7 +160,9 @@ TEST_F(ImportCommand, MeasurementsOfOthersBecomePartOfABenchReport) {
     "bandwidth_description": "", "bandwidth_matrix": [["55.6", "54.9"]]}]}})");
   EXPECT_EQ(import_published(Words{"osu", path("osu.txt"), "--hosts", "n[1-2]", "-o", path("report.json"), "--log-level", "error"}), 0);
   for (int twice = 0; twice < 2; ++twice)
-    EXPECT_EQ(import_published(Words{"nvbandwidth", path("nv.json"), "--report", path("report.json"), "-o", path("report.json"), "--log-level", "error"}), 0);
+    EXPECT_EQ(import_published(Words{"nvbandwidth", path("nv.json"), "--report", path("report.json"), "-o", path("report.json"),
+                                     "--log-level", "error"}),
+              0);
   const auto report = files::read_bench(path("report.json"));
   ASSERT_EQ(report.imported.size(), 2u) << "the same again takes the place of the first";
   EXPECT_EQ(report.imported[0].hosts, (std::vector<std::string>{"n1", "n2"}));

@@ -91,8 +91,9 @@ TEST(InspectProfile, ShowsDevicesLinksAndTimes) {
 TEST(InspectProfile, ShowsTheNetworkBesideWhatMpiMakesOfIt) {
   const TemporaryFolder folder;
   const auto file = (folder.path() / "profile.json").string();
-  const std::vector<bench::FabricLink> links{{"n1", "n2", {{{8}, {2e-6}, {1.1e-5}, {4e6}, {7e5}}, {{1 << 20}, {9e-5}, {1.2e-4}, {12e9}, {9e9}}}, ""},
-                                             {"n2", "n3", {}, "n3: no transport"}};
+  const std::vector<bench::FabricLink> links{
+      {"n1", "n2", {{{8}, {2e-6}, {1.1e-5}, {4e6}, {7e5}}, {{1 << 20}, {9e-5}, {1.2e-4}, {12e9}, {9e9}}}, ""},
+      {"n2", "n3", {}, "n3: no transport"}};
   files::write_profile(file, small_profile(), links);
   const auto text = squeezed(run({file}).out);
   for (const char* words : {"n1 - n2 2.00 us 11.0 us 1.00 MiB 12.0 GB/s 9.00 GB/s 75 %\n", "n2 - n3", "n3: no transport\n"})
@@ -120,8 +121,9 @@ TEST(InspectCheckpoint, ShowsWhereTheRunStandsAndWhatIsDamaged) {
   const auto text = squeezed(checkpoint_text(small_checkpoint(), "run/step-40"));
   for (const std::string& words :
        {std::string{"step 40 (39 updates applied)\n"}, std::string{"sequences 480 consumed\n"}, std::string{"oneDNN 2.6.3\n"},
-        "plan " + plan::summary(small_plan()).substr(0, 60), std::string{"parameters shape size checksums\n"}, std::string{"embedding.word 256 x 64 64.0 KiB 2 of 4 segments damaged\n"},
-        std::string{"adamw/moment1 shape size checksums\n"}, std::string{"embedding.word 256 x 64 64.0 KiB sound\n"}})
+        "plan " + plan::summary(small_plan()).substr(0, 60), std::string{"parameters shape size checksums\n"},
+        std::string{"embedding.word 256 x 64 64.0 KiB 2 of 4 segments damaged\n"}, std::string{"adamw/moment1 shape size checksums\n"},
+        std::string{"embedding.word 256 x 64 64.0 KiB sound\n"}})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
   auto unverified = small_checkpoint();
   unverified.verified = false;
@@ -130,7 +132,8 @@ TEST(InspectCheckpoint, ShowsWhereTheRunStandsAndWhatIsDamaged) {
 
 TEST(InspectCheckpoint, EqualBlocksTakeOneLineAndDefaultsNone) {
   auto d = small_checkpoint();
-  d.manifest.provenance = {{"configuration", "[model]\nname = \"x\"  # command line\nconfig = \"\"  # default\n\n[data]\ntrain = []  # default\n"}};
+  d.manifest.provenance = {
+      {"configuration", "[model]\nname = \"x\"  # command line\nconfig = \"\"  # default\n\n[data]\ntrain = []  # default\n"}};
   d.tensors.clear();
   for (const auto kind : {checkpoint::StateKind::parameters, checkpoint::StateKind::moment1})
     for (int block = 0; block < 12; ++block) {
@@ -139,10 +142,9 @@ TEST(InspectCheckpoint, EqualBlocksTakeOneLineAndDefaultsNone) {
     }
   d.tensors[2 * 5].damaged = {0};
   const auto shown = squeezed(checkpoint_text(d, "run/step-40"));
-  for (const char* words :
-       {"block.0-4.norm1.bias 64 1.25 KiB sound\n", "block.5.norm1.bias 64 256 B 1 of 1 segments damaged\n",
-        "block.6-10.norm1.bias 64 1.25 KiB sound\n", "block.11.norm1.bias 8 256 B sound\n",
-        "block.0-11.norm1.weight 64 3.00 KiB sound\n", "block.0-10.norm1.bias 64 2.75 KiB sound\n", "name = \"x\""})
+  for (const char* words : {"block.0-4.norm1.bias 64 1.25 KiB sound\n", "block.5.norm1.bias 64 256 B 1 of 1 segments damaged\n",
+                            "block.6-10.norm1.bias 64 1.25 KiB sound\n", "block.11.norm1.bias 8 256 B sound\n",
+                            "block.0-11.norm1.weight 64 3.00 KiB sound\n", "block.0-10.norm1.bias 64 2.75 KiB sound\n", "name = \"x\""})
     EXPECT_NE(shown.find(words), std::string::npos) << words << "\nin\n" << shown;
   EXPECT_EQ(shown.find("default"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("[data]"), std::string::npos) << shown;

@@ -1,14 +1,13 @@
 #include "app/common/job.hpp"
+#include "flotilla/session/same_run.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
-#include "flotilla/session/same_run.hpp"
-
 
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 const Words no_environment;
@@ -136,9 +135,11 @@ TEST(Job, RulesThatSpanOptions) {
        "--training.minimum-learning-rate 1: the minimum learning rate 1 is above the peak 0.0003"},
       {{"--training.steps", "10", "--training.warmup-steps", "10"}, "does not end within the 10 of the run; write at most 9"},
       {{"--training.learning-rate-schedule", "inverse-sqrt"}, "the warm-up is this schedule's unit of time; write training.warmup-steps"},
-      {{"--training.learning-rate-schedule", "constant", "--training.decay-steps", "9"}, "constant has no end; remove training.decay-steps"},
+      {{"--training.learning-rate-schedule", "constant", "--training.decay-steps", "9"},
+       "constant has no end; remove training.decay-steps"},
       {{"--training.learning-rate-schedule", "linear", "--training.cooldown-steps", "9"}, "linear has no cool-down; write wsd or wsd-sqrt"},
-      {{"--training.learning-rate-schedule", "wsd", "--training.steps", "20", "--training.warmup-steps", "5", "--training.cooldown-steps", "16"},
+      {{"--training.learning-rate-schedule", "wsd", "--training.steps", "20", "--training.warmup-steps", "5", "--training.cooldown-steps",
+        "16"},
        "--training.cooldown-steps 16: the schedule has 15 iterations after the warm-up; write at most that"},
       {{"--plan.data", "17"}, "--plan.data 17: more replicas than the 16 sequences of a step"},
       {{"--plan.tensor", "1000"}, "attention heads; write at most that"},
@@ -236,7 +237,8 @@ TEST(SharedConfiguration, LeavesOutWhatIsARanksOwn) {
   EXPECT_NE(of({"--plan.data", "2"}), of({}));
 }
 
-constexpr const char* mixture = "[[data.source]]\nname = \"web\"\nfiles = [\"web-*.jsonl\"]\nweight = 3\n[[data.source]]\nname = \"code\"\nmanifest = \"code.txt\"\n";
+constexpr const char* mixture =
+    "[[data.source]]\nname = \"web\"\nfiles = [\"web-*.jsonl\"]\nweight = 3\n[[data.source]]\nname = \"code\"\nmanifest = \"code.txt\"\n";
 
 TEST(Job, MixesSources) {
   const TemporaryFolder folder;
@@ -262,8 +264,9 @@ TEST(Job, SourcesAreNamedAndHaveFiles) {
   EXPECT_NE(message(std::string{"[data]\ntrain = [\"a\"]\n"} + mixture).find("the job has [[data.source]] tables"), std::string::npos);
 }
 
-constexpr const char* phased = "[training]\nlength = 16\nglobal-batch = 4\n[[phase]]\nname = \"short\"\nsteps = 60\nsources = [\"web\"]\n"
-                               "[[phase]]\nname = \"long\"\nsteps = 40\nlength = 32\n";
+constexpr const char* phased =
+    "[training]\nlength = 16\nglobal-batch = 4\n[[phase]]\nname = \"short\"\nsteps = 60\nsources = [\"web\"]\n"
+    "[[phase]]\nname = \"long\"\nsteps = 40\nlength = 32\n";
 
 TEST(Job, HasPhases) {
   const TemporaryFolder folder;
@@ -304,7 +307,8 @@ TEST(Job, PhasesThatCannotBeAreRefused) {
       {"phase = 5\n", "expected tables, got 5; write [[phase]]"}};
   for (const auto& [toml, part] : cases) EXPECT_NE(message(toml).find(part), std::string::npos) << toml << message(toml);
   EXPECT_NE(message(phase(""), {"--training.steps", "21"}).find("the phases have 20 iterations in all"), std::string::npos);
-  EXPECT_NE(message(phased, {"--plan", "p.json"}).find("a plan is of one length and one global batch, and phase 'long' has others"), std::string::npos);
+  EXPECT_NE(message(phased, {"--plan", "p.json"}).find("a plan is of one length and one global batch, and phase 'long' has others"),
+            std::string::npos);
 }
 
 TEST(Job, HasAdapters) {

@@ -11,7 +11,8 @@ namespace flotilla::app {
 namespace {
 
 std::size_t characters(const std::string& line) {
-  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 TEST(Sparkline, FollowsTheValues) {
@@ -44,7 +45,8 @@ TEST(PlanBoxes, AreOfOneWidthAndShowEachType) {
   for (std::string line; std::getline(lines, line); ++count) EXPECT_EQ(characters(line), 80u) << line;
   EXPECT_EQ(count, 4);  // three stages that are alike share a row
   const auto text = plan_boxes(plan_of(3, "A100-40"), 80);
-  for (const char* part : {"stages 0-2", "layers 0-5", "1 x A100-40", "75 %", "1 x V100-16", "25 %"}) EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  for (const char* part : {"stages 0-2", "layers 0-5", "1 x A100-40", "75 %", "1 x V100-16", "25 %"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
 TEST(PlanBoxes, NamesStayInTheirBoxes) {

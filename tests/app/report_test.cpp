@@ -10,9 +10,9 @@
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::content;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using namespace journal;
 
@@ -70,7 +70,8 @@ TEST_F(Report, TellsThePhases) {
   EXPECT_EQ(phases[0].get_int64("last_step"), 13);
   EXPECT_EQ(phases[0].at("last_loss").as_double(), 2.5);
   const RunReport report{"run", {}, {}, {}, journal::phases_in(read_metrics(run_))};
-  tests::expect_contains(run_report_text(report, {}, 100), "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
+  tests::expect_contains(run_report_text(report, {}, 100),
+                         "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
 }
 
 TEST_F(Report, TellsTheLossesOfEachSource) {
@@ -98,7 +99,8 @@ TEST_F(Report, TellsTheLossesOfEachSource) {
   EXPECT_EQ(training[0].at("first_loss").as_double(), 5);
   EXPECT_EQ(training[1].at("last_loss").as_double(), 3);
   const auto metrics = read_metrics(run_);
-  const RunReport report{"run", {}, {}, {}, {}, journal::effective_evaluations(metrics), journal::sources_in(journal::effective_steps(metrics))};
+  const RunReport report{
+      "run", {}, {}, {}, {}, journal::effective_evaluations(metrics), journal::sources_in(journal::effective_steps(metrics))};
   const auto words = run_report_text(report, {}, 100);
   tests::expect_contains(words, "validation  web 3.5000 to 2.5000, code 1.2500 to 1.1250, books 1.0000");
   tests::expect_contains(words, "training    web 5.0000 to 4.5000, code 3.0000");
@@ -145,9 +147,14 @@ TEST_F(Report, TellsPlansThatChangedOnTheWay) {
 
 TEST_F(Report, TellsWhichFiguresOfTheProfileWereWrong) {
   EXPECT_FALSE(json().at("incarnations").items()[0].has("profile_corrections"));
-  MetricsWriter{run_, 3}.write(CorrectionRecord{.step = 10, .iterations = 18, .forecast_seconds = 1, .corrected_seconds = 1.25, .measured_seconds = 1.3,
+  MetricsWriter{run_, 3}.write(CorrectionRecord{.step = 10,
+                                                .iterations = 18,
+                                                .forecast_seconds = 1,
+                                                .corrected_seconds = 1.25,
+                                                .measured_seconds = 1.3,
                                                 .file = "profile-corrected.json",
-                                                .figures = {{"V100-16", "mlp_forward", 1, 4, 0.01, 0.013, 1.28, 1.33, 0.08, false}}, .time = 3020});
+                                                .figures = {{"V100-16", "mlp_forward", 1, 4, 0.01, 0.013, 1.28, 1.33, 0.08, false}},
+                                                .time = 3020});
   const auto found = json().at("incarnations").items()[2].at("profile_corrections").items();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].get_string("file"), "profile-corrected.json");

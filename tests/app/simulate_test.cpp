@@ -3,8 +3,8 @@
 #include <map>
 #include <sstream>
 
-#include "app/documented.hpp"
 #include "app/common/forecasting.hpp"
+#include "app/documented.hpp"
 #include "app/inspect/inspect.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -18,9 +18,9 @@
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::content;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 
@@ -139,8 +139,8 @@ TEST_F(Simulate, EveryKeyIsDocumentedAndTheExampleReads) {
 TEST_F(Simulate, TheTableBeginsWithWhatCounts) {
   run();
   EXPECT_EQ(out_.rfind("iteration  ", 0), 0u) << out_;
-  for (const char* part :
-       {"\nspeed ", " tokens/s", "\nmemory ", " GiB to\n           spare\n", "\ncost ", "2 A, 2 B\n", "\n0       A ", "\n1       B ", "mean"})
+  for (const char* part : {"\nspeed ", " tokens/s", "\nmemory ", " GiB to\n           spare\n", "\ncost ", "2 A, 2 B\n", "\n0       A ",
+                           "\n1       B ", "mean"})
     EXPECT_NE(out_.find(part), std::string::npos) << part << "\n" << out_;
   std::istringstream lines{out_};
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
@@ -267,8 +267,9 @@ TEST_F(Simulate, AMeasuredRunStandsBesideTheForecast) {
   std::string measured = "{\"traceEvents\": [\n";
   for (int rank = 0; rank < 2; ++rank) {
     measured += text(R"({"ph": "M", "name": "process_name", "pid": )", rank, R"(, "tid": 0, "args": {"name": "rank on h"}},)", "\n");
-    measured += text(R"({"ph": "X", "name": "head_loss 5", "cat": "forward", "pid": )", rank,
-                     R"(, "tid": 0, "ts": 10.0, "dur": 1e6, "args": {"microbatch": 0, "instruction": "head_loss 5"}})", rank == 0 ? ",\n" : "\n");
+    measured +=
+        text(R"({"ph": "X", "name": "head_loss 5", "cat": "forward", "pid": )", rank,
+             R"(, "tid": 0, "ts": 10.0, "dur": 1e6, "args": {"microbatch": 0, "instruction": "head_loss 5"}})", rank == 0 ? ",\n" : "\n");
   }
   std::filesystem::create_directory(run_folder);
   folder_.write("run/timeline.json", measured + "]}\n");

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-
 /// Answers of sites that nobody here has: composed line by line in the form that a real Slurm 22.05 answered in (tests/app/submit/testbed).
 namespace flotilla::app::testing {
 

@@ -54,7 +54,8 @@ TEST(TextTable, WhatIsTooWideTakesSeveralLines) {
 TEST(TextTable, WhatFitsStaysInOneLine) {
   TextTable table{{{"micro batches", Align::right}, {"words"}}};
   table.add({"1", std::string(60, 'x')});
-  EXPECT_EQ(table.print(), "micro batches  words\n-------------  " + std::string(60, '-') + "\n            1  " + std::string(60, 'x') + "\n");
+  EXPECT_EQ(table.print(),
+            "micro batches  words\n-------------  " + std::string(60, '-') + "\n            1  " + std::string(60, 'x') + "\n");
 }
 
 TEST(TextTable, ColourAndLinesOnlyWhereAskedFor) {

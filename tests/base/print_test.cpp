@@ -33,7 +33,8 @@ class Pieces {
     give_back();
     std::vector<std::string> pieces;
     std::array<char, 65536> buffer;
-    for (ssize_t got; (got = ::read(ends_[0], buffer.data(), buffer.size())) > 0;) pieces.emplace_back(buffer.data(), static_cast<std::size_t>(got));
+    for (ssize_t got; (got = ::read(ends_[0], buffer.data(), buffer.size())) > 0;)
+      pieces.emplace_back(buffer.data(), static_cast<std::size_t>(got));
     return pieces;
   }
 

@@ -27,9 +27,23 @@ bench::BenchReport full_report() {
   report.nodes[0].others = 0.25;
   report.nodes[0].card = {{"gpt2", "bf16", 1024, 16, 2, "data 2", 9, 812.5, 900, 350, "processors and memory (RAPL)", 4, "", {1 << 30}, ""},
                           {"gpt2-xl", "", 0, 0, 0, "", 0, 0, 0, 0, "", 0, "", {}, "no plan fits"}};
-  report.nodes[0].soak = bench::Soak{{7200}, {60}, "SIGTERM", 100, 1, {{{3}, "GPU 0 (NVIDIA H100)", "01", "00"}}, {{{10}, 5, {5e-3}, 0.5, 61, 3e9}, {{20}, 5, {5e-3}, -1, 0, 0, 4, {0.25}}}, 3, {}, 0, 2, 5, {}, 1};
-  report.imported = {{"osu_bw", "7.5", bench::quantity::one_way, bench::unit::bytes_per_second, {"n0", "n1"}, "osu.txt", {{{8}, "", 1e6}}, ""},
-                     {"nvbandwidth", "", "a_test", bench::unit::seconds, {}, "nv.json", {{{}, "row 0, column 1", 1e-6}}, "out of memory"}};
+  report.nodes[0].soak = bench::Soak{{7200},
+                                     {60},
+                                     "SIGTERM",
+                                     100,
+                                     1,
+                                     {{{3}, "GPU 0 (NVIDIA H100)", "01", "00"}},
+                                     {{{10}, 5, {5e-3}, 0.5, 61, 3e9}, {{20}, 5, {5e-3}, -1, 0, 0, 4, {0.25}}},
+                                     3,
+                                     {},
+                                     0,
+                                     2,
+                                     5,
+                                     {},
+                                     1};
+  report.imported = {
+      {"osu_bw", "7.5", bench::quantity::one_way, bench::unit::bytes_per_second, {"n0", "n1"}, "osu.txt", {{{8}, "", 1e6}}, ""},
+      {"nvbandwidth", "", "a_test", bench::unit::seconds, {}, "nv.json", {{{}, "row 0, column 1", 1e-6}}, "out of memory"}};
   return report;
 }
 

@@ -34,8 +34,7 @@ class Network {
  private:
   void measure(const std::vector<NodePair>& pairs) {
     std::normal_distribution<double> normal;
-    for (const auto& pair : pairs)
-      measured_.push_back({pair, 25e9 * factor_(pair) * std::exp(0.02 * normal(random_)), Seconds{2e-6}});
+    for (const auto& pair : pairs) measured_.push_back({pair, 25e9 * factor_(pair) * std::exp(0.02 * normal(random_)), Seconds{2e-6}});
   }
   std::vector<NodePlace> places_;
   Factor factor_;
@@ -97,7 +96,8 @@ TEST(OddLinks, NothingStandsOutInASoundNetwork) {
 }
 
 TEST(OddLinks, OfTwoNeighboursAtHalfTheirRateBothAreFound) {
-  Network network{places_of(64, 16), [](NodePair pair) { return pair.a == 20 || pair.b == 20 || pair.a == 21 || pair.b == 21 ? 0.5 : 1.0; }};
+  Network network{places_of(64, 16),
+                  [](NodePair pair) { return pair.a == 20 || pair.b == 20 || pair.a == 21 || pair.b == 21 ? 0.5 : 1.0; }};
   EXPECT_EQ(network.look().nodes, (std::vector<int>{20, 21}));
 }
 
@@ -146,7 +146,8 @@ TEST(Switches, AreMeasuredWhereNamesFollowThem) {
 TEST(Switches, AreMeasuredWhereNamesDoNot) {
   for (const int nodes : {64, 256}) {
     std::size_t pairs = 0;
-    const auto groups = measured_switches(nodes, [](NodePair pair) { return pair.a * 7 % 11 % 4 == pair.b * 7 % 11 % 4 ? 1.0 : 0.3; }, &pairs);
+    const auto groups = measured_switches(
+        nodes, [](NodePair pair) { return pair.a * 7 % 11 % 4 == pair.b * 7 % 11 % 4 ? 1.0 : 0.3; }, &pairs);
     EXPECT_EQ(groups.size(), 4u);
     for (const auto& group : groups)
       for (const int node : group) EXPECT_EQ(node * 7 % 11 % 4, group.front() * 7 % 11 % 4);

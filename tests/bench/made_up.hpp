@@ -17,12 +17,12 @@ inline NodeReport made_up_node(const std::string& host, double noise, std::mt199
   node.type = type;
   node.measured_at = "2026-11-23T19:00:00Z";
   node.done = true;
-  node.properties = {{property::sockets, "2"},      {property::cores, "192"},        {property::usable_threads, "384"},
+  node.properties = {{property::sockets, "2"},      {property::cores, "192"},         {property::usable_threads, "384"},
                      {"governor", "performance"},   {property::memlock, "unlimited"}, {property::rdma, "mlx5_0 400 Gb/sec"},
                      {property::software, "oneDNN"}};
   node.clock_error = 0.01 * normal(random);
-  node.figures = {{"memory", 768e9},          {"memory_bandwidth", about(700e9)}, {"matmul_fp32", about(9e12)}, {"matmul_bf16", about(40e12)},
-                  {"step", about(4e-3)},      {"disk_write", about(2e9)},         {"disk_read", about(3e9)}};
+  node.figures = {{"memory", 768e9},     {"memory_bandwidth", about(700e9)}, {"matmul_fp32", about(9e12)}, {"matmul_bf16", about(40e12)},
+                  {"step", about(4e-3)}, {"disk_write", about(2e9)},         {"disk_read", about(3e9)}};
   for (int cpu = 0; cpu < 16; ++cpu) node.cores.push_back({cpu, "00000000000000c0", Seconds{about(5e-3)}});
   node.answers = {{"fp32, 384 threads", "0123456789abcdef"}, {"bf16, 384 threads", "fedcba9876543210"}};
   return node;

@@ -8,7 +8,14 @@ namespace flotilla::bench {
 namespace {
 
 Series latencies(double first, double last, std::vector<std::string> hosts = {"n0", "n1"}) {
-  return {"osu_latency", "7.5", quantity::latency, unit::seconds, std::move(hosts), "osu.txt", {{{8}, "", first}, {{32}, "", last}, {{2 << 20}, "", 1e-3}}, ""};
+  return {"osu_latency",
+          "7.5",
+          quantity::latency,
+          unit::seconds,
+          std::move(hosts),
+          "osu.txt",
+          {{{8}, "", first}, {{32}, "", last}, {{2 << 20}, "", 1e-3}},
+          ""};
 }
 
 BenchReport report_with_links() {

@@ -32,9 +32,14 @@ TEST(Gpus, OfOneNodeAreHeldAgainstEachOther) {
   report.nodes[0].answers.back().digest = "00000000000000ab";
   const auto reasons = judge(report, {}).front().reasons;
   ASSERT_EQ(reasons.size(), 2u);
-  EXPECT_EQ(reasons[0].what, "the training step (bf16, cuBLASLt 13.1.0, NVIDIA H100 #3) gives 00000000000000ab, where 3 GPUs of its type give 00000000000000aa");
+  EXPECT_EQ(
+      reasons[0].what,
+      "the training step (bf16, cuBLASLt 13.1.0, NVIDIA H100 #3) gives 00000000000000ab, where 3 GPUs of its type give 00000000000000aa");
   EXPECT_EQ(reasons[1].grade, Grade::drain);
-  EXPECT_EQ(reasons[1].what.find("GPU matrix products, bf16 of NVIDIA H100 #2 360 TFLOP/s, 40 % worse than 600 TFLOP/s (median of 4 GPUs of its type"), 0u) << reasons[1].what;
+  EXPECT_EQ(reasons[1].what.find(
+                "GPU matrix products, bf16 of NVIDIA H100 #2 360 TFLOP/s, 40 % worse than 600 TFLOP/s (median of 4 GPUs of its type"),
+            0u)
+      << reasons[1].what;
 }
 
 TEST(Gpus, WithMemoryThatAnotherProgramHoldsAreNamed) {
@@ -78,8 +83,11 @@ std::vector<Fault> faults() {
           {"a channel of memory less", times("memory_bandwidth", 0.85), "memory_bandwidth", Grade::watch},
           {"a module of memory less", times("memory", 23.0 / 24), "memory", Grade::drain},
           {"slow disk", times("disk_write", 0.15), "disk_write", Grade::drain},
-          {"full disk", [](NodeReport& n) { n.failures.push_back({"disk", "only 12 MiB are free on the file system of /scratch"}); }, "disk",
-           Grade::drain},
+          {"full disk",
+           [](NodeReport& n) {
+             n.failures.push_back({"disk", "only 12 MiB are free on the file system of /scratch"});
+           },
+           "disk", Grade::drain},
           {"a socket less", is(property::sockets, "1"), property::sockets, Grade::drain},
           {"wrong binding", is(property::usable_threads, "1"), property::usable_threads, Grade::watch},
           {"low memlock", is(property::memlock, "64 KiB"), property::memlock, Grade::watch},
@@ -141,7 +149,8 @@ TEST(Judge, TimesOfBusyNodesNameNobody) {
     for (const auto& verdict : judge(report, {})) {
       EXPECT_EQ(verdict.grade, verdict.host == "n9" ? Grade::drain : Grade::watch);
       for (const auto& reason : verdict.reasons)
-        EXPECT_EQ(reason.check, reason.grade == Grade::drain ? "known answer" : "busy") << "seed " << seed << ", " << verdict.host << ": " << reason.what;
+        EXPECT_EQ(reason.check, reason.grade == Grade::drain ? "known answer" : "busy")
+            << "seed " << seed << ", " << verdict.host << ": " << reason.what;
     }
   }
 }

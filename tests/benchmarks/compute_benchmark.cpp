@@ -26,9 +26,9 @@
 namespace {
 
 using namespace flotilla;
-using compute::cpu::Product;
 using compute::ProductOperands;
 using compute::ProductSpec;
+using compute::cpu::Product;
 using model::Operation;
 using program::Role;
 

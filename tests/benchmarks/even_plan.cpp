@@ -13,8 +13,8 @@ int main(int count, char** words) {
   }
   try {
     const auto number = [&](int word) { return std::atoi(words[word]); };
-    files::write_plan(words[7], plan::even_plan(model::built_in(words[1]), number(2), number(3), Precision::fp32, number(4), number(5), 1,
-                                                number(6)));
+    files::write_plan(
+        words[7], plan::even_plan(model::built_in(words[1]), number(2), number(3), Precision::fp32, number(4), number(5), 1, number(6)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "even_plan: %s\n", error.what());
     return 65;

@@ -58,10 +58,12 @@ class Primitive {
     using dnnl::memory;
     omp_set_num_threads(threads);
     const auto type = precision == Precision::fp32 ? memory::data_type::f32 : memory::data_type::bf16;
-    const memory::desc a{{rows_, inner}, type, memory::format_tag::ab}, b{{inner, columns}, type, memory::format_tag::ba}, c{{rows_, columns}, type, memory::format_tag::ab};
+    const memory::desc a{{rows_, inner}, type, memory::format_tag::ab}, b{{inner, columns}, type, memory::format_tag::ba},
+        c{{rows_, columns}, type, memory::format_tag::ab};
     product_ = dnnl::matmul{dnnl::matmul::primitive_desc{dnnl::matmul::desc{a, b, c}, engine_}};
     for (const auto& desc : {a, b, c}) memories_.emplace_back(desc, engine_);
-    for (auto& m : memories_) std::fill_n(static_cast<unsigned char*>(m.get_data_handle()), m.get_desc().get_size(), static_cast<unsigned char>(0));
+    for (auto& m : memories_)
+      std::fill_n(static_cast<unsigned char*>(m.get_data_handle()), m.get_desc().get_size(), static_cast<unsigned char>(0));
   }
   double flops(Seconds budget) {
     Seconds best{1e30};
@@ -119,14 +121,16 @@ double stream_triad(int threads, Bytes bytes) {
   return 3.0 * static_cast<double>(count) * sizeof(double) / best.value;
 }
 
-void print_ratios(const char* what, int rounds, double allowed, const std::function<double()>& ours, const std::function<double()>& theirs) {
+void print_ratios(const char* what, int rounds, double allowed, const std::function<double()>& ours,
+                  const std::function<double()>& theirs) {
   std::vector<double> ratios;
   for (int r = 0; r < rounds; ++r) {
     const double mine = ours();
     ratios.push_back(mine / theirs());
   }
   std::ranges::sort(ratios);
-  std::printf("%-24s %6.3f  (%.3f to %.3f, %d rounds; 1 within %.0f %%)\n", what, ratios[ratios.size() / 2], ratios.front(), ratios.back(), rounds, 100 * allowed);
+  std::printf("%-24s %6.3f  (%.3f to %.3f, %d rounds; 1 within %.0f %%)\n", what, ratios[ratios.size() / 2], ratios.front(), ratios.back(),
+              rounds, 100 * allowed);
   std::fflush(stdout);
 }
 
@@ -138,14 +142,17 @@ int main(int count, char** words) {
   for (const auto precision : {Precision::fp32, Precision::bf16}) {
     try {
       Primitive primitive{precision, s.threads};
-      print_ratios(precision == Precision::fp32 ? "matrix products, fp32" : "matrix products, bf16", s.rounds, 0.03,
-                   [&] { return probe::peak(precision, s.threads, s.budget).value; }, [&] { return primitive.flops(s.budget); });
+      print_ratios(
+          precision == Precision::fp32 ? "matrix products, fp32" : "matrix products, bf16", s.rounds, 0.03,
+          [&] { return probe::peak(precision, s.threads, s.budget).value; }, [&] { return primitive.flops(s.budget); });
     } catch (const std::exception& error) {
       std::printf("%s: %s\n", to_string(precision).c_str(), error.what());
     }
   }
   const auto node = topology::this_node();
   const Bytes size = probe::triad_size(node.last_level_cache, node.memory_available);
-  print_ratios("memory bandwidth", s.rounds, 0.05, [&] { return probe::memory_bandwidth(s.threads, size).value; }, [&] { return stream_triad(s.threads, size); });
+  print_ratios(
+      "memory bandwidth", s.rounds, 0.05, [&] { return probe::memory_bandwidth(s.threads, size).value; },
+      [&] { return stream_triad(s.threads, size); });
   return 0;
 }

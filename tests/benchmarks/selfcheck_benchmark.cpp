@@ -7,8 +7,8 @@
 // Plans take turns, round after round, so that a machine that changes its speed changes all of them. Ends with 1 where something is wrong
 // that no clock decides: an arena that is not the forecast's to the byte, a process that holds more than its bound, a forecast that is
 // no number. --quick: a few plans of a tiny model, for that alone. --profile: where the probe's profile is kept for later inspection.
-// --ten: the ten plans of issue 18, of one and two ranks; --from: profiles that `flotilla bench` wrote, one a precision, instead of a probe,
-// for the model of a config.json (ten_plans_benchmark.sh).
+// --ten: the ten plans of issue 18, of one and two ranks; --from: profiles that `flotilla bench` wrote, one a precision, instead of a
+// probe, for the model of a config.json (ten_plans_benchmark.sh).
 //
 // "without": the ratio of a forecast in which exchanges and computing take nothing from each other. "computing": the compute queue's time,
 // forecast over measured, mean over ranks; what a step takes beside that is waiting. "others": processor time of a rank's other threads.
@@ -170,7 +170,9 @@ Setting read(int count, char** words) {
     else if (word == "--model" && has_value)
       config = words[++i];
     else
-      throw Error{ErrorKind::usage, text("'", word, "': expected --quick, --ten, --rounds N, --budget SECONDS, --profile FILE, --from FILE or --model CONFIG")};
+      throw Error{
+          ErrorKind::usage,
+          text("'", word, "': expected --quick, --ten, --rounds N, --budget SECONDS, --profile FILE, --from FILE or --model CONFIG")};
   }
   if (!config.empty()) {
     s.model = files::read_hugging_face_config(config);
@@ -446,13 +448,12 @@ class Selfcheck {
       inside += covered ? 1 : 0;
       const bool finite = std::isfinite(forecast) && forecast > 0 && std::isfinite(c.forecast.relative_error);
       wrong += finite && c.arena_equal && c.beside_arena <= bound ? 0 : 1;
-      table.add({std::to_string(++number), fixed("%.1f", 1e3 * forecast), fixed("%.1f", 1e3 * measured), fixed("%.3f", c.ratio()),
-                 fixed("%.3f", c.without_interference.value / measured),
-                 fixed("%.3f", compute_of(c.forecast) / mean(c.compute)), fixed("%.1f", 1e3 * mean(c.beside)),
-                 fixed("%.0f %%", 100 * c.forecast.relative_error), covered ? "yes" : "no",
-                 to_string(c.forecast.kinds.front().memory.arena), c.arena_equal ? "yes" : "NO", to_string(c.beside_arena),
-                 to_string(bound)},
-                plan::summary(c.plan));
+      table.add(
+          {std::to_string(++number), fixed("%.1f", 1e3 * forecast), fixed("%.1f", 1e3 * measured), fixed("%.3f", c.ratio()),
+           fixed("%.3f", c.without_interference.value / measured), fixed("%.3f", compute_of(c.forecast) / mean(c.compute)),
+           fixed("%.1f", 1e3 * mean(c.beside)), fixed("%.0f %%", 100 * c.forecast.relative_error), covered ? "yes" : "no",
+           to_string(c.forecast.kinds.front().memory.arena), c.arena_equal ? "yes" : "NO", to_string(c.beside_arena), to_string(bound)},
+          plan::summary(c.plan));
     }
     for (const auto& profile : profiles_)
       for (const auto& type : profile.device_types)

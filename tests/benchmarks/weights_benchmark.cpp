@@ -1,5 +1,5 @@
-// Weights in and weights out beside the disk alone: loads of a sharded model into the ranks of a plan, and exports of a checkpoint, in turns
-// with plain reads and writes of as many bytes, caches dropped before each.
+// Weights in and weights out beside the disk alone: loads of a sharded model into the ranks of a plan, and exports of a checkpoint, in
+// turns with plain reads and writes of as many bytes, caches dropped before each.
 //
 //   mpirun -n 4 weights_benchmark [--blocks N] [--pipeline P] [--tensor T] [--pairs N] [--export] [--folder DIRECTORY]
 //   mpirun -n 4 weights_benchmark --quick      smaller, and fails where a rank's memory is more than 5 % above its share
@@ -41,8 +41,8 @@ using checkpoint::Holding;
 
 constexpr Seconds deadline{3600};
 constexpr double mebibyte = 1 << 20;
-/// What a rank may have over its share, parameters and moments in fp32: pages of the files, and what finds them. Of the quick model, this is
-/// 34 MiB; a whole copy of it in bf16 would be 454 MiB.
+/// What a rank may have over its share, parameters and moments in fp32: pages of the files, and what finds them. Of the quick model, this
+/// is 34 MiB; a whole copy of it in bf16 would be 454 MiB.
 constexpr double allowed_over_share = 0.05;
 
 struct Options {
@@ -57,13 +57,20 @@ Options parsed(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
-    if (word == "--quick") o = {.blocks = 4, .pipeline = 1, .tensor = 4, .pairs = 1, .quick = true};
-    else if (word == "--export") o.exports = true;
-    else if (word == "--blocks") o.blocks = number();
-    else if (word == "--pipeline") o.pipeline = number();
-    else if (word == "--tensor") o.tensor = number();
-    else if (word == "--pairs") o.pairs = number();
-    else if (word == "--folder" && i + 1 < argc) o.folder = argv[++i];
+    if (word == "--quick")
+      o = {.blocks = 4, .pipeline = 1, .tensor = 4, .pairs = 1, .quick = true};
+    else if (word == "--export")
+      o.exports = true;
+    else if (word == "--blocks")
+      o.blocks = number();
+    else if (word == "--pipeline")
+      o.pipeline = number();
+    else if (word == "--tensor")
+      o.tensor = number();
+    else if (word == "--pairs")
+      o.pairs = number();
+    else if (word == "--folder" && i + 1 < argc)
+      o.folder = argv[++i];
   }
   return o;
 }
@@ -142,7 +149,8 @@ void read_plainly(const std::vector<fs::path>& paths, std::int64_t first, std::i
     const auto size = static_cast<std::int64_t>(fs::file_size(path)), end = begin + size;
     const auto file = opened(path, O_RDONLY);
     for (auto at = std::max(first, begin); at < std::min(last, end);) {
-      const auto got = ::pread(file.get(), buffer.data(), static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(buffer), std::min(last, end) - at)), at - begin);
+      const auto got = ::pread(file.get(), buffer.data(),
+                               static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(buffer), std::min(last, end) - at)), at - begin);
       FLOTILLA_REQUIRE(got > 0, ErrorKind::unavailable, path.string(), ": cannot be read");
       at += got;
     }
@@ -247,7 +255,8 @@ class Benchmark {
     }
     if (root()) std::printf("import: rate over that of plain reads: %s\n", ratios(all).c_str());
     const bool within = !options_.judged || over <= allowed_over_share;
-    std::printf("rank %d: share %.0f MiB, peak %.1f %% above it%s\n", world_.rank().value, share / mebibyte, 100 * over, within ? "" : ": too much");
+    std::printf("rank %d: share %.0f MiB, peak %.1f %% above it%s\n", world_.rank().value, share / mebibyte, 100 * over,
+                within ? "" : ": too much");
     save(holding);
     return within;
   }
@@ -284,7 +293,8 @@ class Benchmark {
       peak = std::max(peak, status("VmHWM:") - before);
       fs::remove_all(folder_ / "exported");
       all.push_back(raw / ours);
-      std::printf("export: %.0f MB to %.0f MB: plain %.2f s, ours %.2f s\n", 4e-6 * static_cast<double>(elements), 2e-6 * static_cast<double>(elements), raw, ours);
+      std::printf("export: %.0f MB to %.0f MB: plain %.2f s, ours %.2f s\n", 4e-6 * static_cast<double>(elements),
+                  2e-6 * static_cast<double>(elements), raw, ours);
     }
     std::printf("export: rate over that of plain reads and writes: %s; memory %.0f MiB\n", ratios(all).c_str(), peak / mebibyte);
     barrier();
@@ -310,7 +320,8 @@ int run(int argc, char** argv) {
   if (!options.quick) return 0;
   if (own) fs::create_directory(folder / "small");  // a checkpoint of the other would take longer than all of this
   mpi::barrier(world.control(), deadline);
-  Benchmark{world, {.blocks = 2, .pipeline = 2, .tensor = 2, .pairs = 1, .quick = true, .exports = true, .judged = false}, folder / "small"}.run();
+  Benchmark{world, {.blocks = 2, .pipeline = 2, .tensor = 2, .pairs = 1, .quick = true, .exports = true, .judged = false}, folder / "small"}
+      .run();
   return within ? 0 : 1;
 }
 

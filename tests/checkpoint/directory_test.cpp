@@ -88,7 +88,8 @@ TEST(Directory, DebrisIsWhatWasNeverCommitted) {
   write(run / "step-3.new" / "manifest.json", "whole, but never swapped in");
   auto found = debris(run.path());
   std::sort(found.begin(), found.end());
-  EXPECT_EQ(found, (std::vector<fs::path>{run / "step-10.0123456789abcdef.tmp", run / "step-3.new", run / "step-4", run / "step-9.0123456789abcdef.tmp"}));
+  EXPECT_EQ(found, (std::vector<fs::path>{run / "step-10.0123456789abcdef.tmp", run / "step-3.new", run / "step-4",
+                                          run / "step-9.0123456789abcdef.tmp"}));
   remove_step(run / "step-10.0123456789abcdef.tmp");
   EXPECT_FALSE(fs::exists(run / "step-10.0123456789abcdef.tmp"));
   EXPECT_EQ(uncommitted(run), (std::vector<fs::path>{run / "step-6", run / "step-7", run / "step-8"}));

@@ -26,8 +26,16 @@ Profile measured() {
 }
 
 Correction of_operation(int degree, int sequences, double was, double now) {
-  return {.device_type = "a", .operation = "mlp_forward", .tensor_parallel = degree, .sequences = sequences, .length = 32, .was = {was}, .now = {now},
-          .lower = now / was, .upper = now / was + 0.05, .iterations = 18};
+  return {.device_type = "a",
+          .operation = "mlp_forward",
+          .tensor_parallel = degree,
+          .sequences = sequences,
+          .length = 32,
+          .was = {was},
+          .now = {now},
+          .lower = now / was,
+          .upper = now / was + 0.05,
+          .iterations = 18};
 }
 Correction of_links(Figure figure, LinkLevel level, double factor) {
   return {.figure = figure, .level = level, .was = {1}, .now = {factor}, .lower = factor, .upper = factor, .iterations = 18};

@@ -78,8 +78,8 @@ Profile with_gpus() {
   for (const auto kind : {DeviceKind::gpu, DeviceKind::cpu})
     profile.device_types.push_back({kind == DeviceKind::gpu ? "gpu" : "cpu", kind, {1 << 30}, {1e12}, {1e12}, {1e11}, "made up"});
   for (int r = 0; r < 4; ++r) profile.devices[static_cast<std::size_t>(r)].type = "gpu";
-  for (const auto& link : {profile.links[0], profile.links[1]}) for (const auto transport : device_transports)
-      profile.device_links.push_back({transport, link, ""});
+  for (const auto& link : {profile.links[0], profile.links[1]})
+    for (const auto transport : device_transports) profile.device_links.push_back({transport, link, ""});
   profile.device_links.push_back({Transport::nccl, {LinkLevel::wide, "near", "far", {}}, "computes on a CPU"});
   return profile;
 }

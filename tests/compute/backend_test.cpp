@@ -33,8 +33,8 @@ TEST(AdamW, IsTheTextbookUpdate) {
   part.elements = 77;
   const AdamW a{
       .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-6f, .weight_decay = 0.1f, .gradient_factor = 0.5f, .step = 3};
-  make_backend(setup())->adamw(a, part, std::vector<std::uint8_t>{1, 0}, parameters.data(),
-                                   reinterpret_cast<std::byte*>(parameters.data()), gradients.data(), moment1.data(), moment2.data());
+  make_backend(setup())->adamw(a, part, std::vector<std::uint8_t>{1, 0}, parameters.data(), reinterpret_cast<std::byte*>(parameters.data()),
+                               gradients.data(), moment1.data(), moment2.data());
   for (std::size_t i = 0; i < n; ++i) {
     if (i >= 40 && i < 48) {
       EXPECT_EQ(parameters[i], p0[i]) << "between slots";

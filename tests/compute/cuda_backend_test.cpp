@@ -53,7 +53,7 @@ struct Machine {
   std::vector<T> download(const T* from, std::size_t n) {
     std::vector<T> values(n);
     backend->stream()->copy_to_host(std::as_writable_bytes(std::span{values}),
-                                   {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(from))});
+                                    {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(from))});
     backend->stream()->wait(limit);
     return values;
   }
@@ -85,7 +85,8 @@ TEST_F(CudaBackend, AdamWIsThatOfTheCpu) {
   auto* const w = m.upload(copies);
   m.backend->adamw(a, part, decays, p, reinterpret_cast<std::byte*>(w), g, m1, m2);
   make_cpu_backend(setup(Precision::bf16))
-      ->adamw(a, part, decays, parameters.data(), reinterpret_cast<std::byte*>(copies.data()), gradients.data(), first.data(), second.data());
+      ->adamw(a, part, decays, parameters.data(), reinterpret_cast<std::byte*>(copies.data()), gradients.data(), first.data(),
+              second.data());
   const auto there = m.download(p, n);
   expect_close(there, parameters, 0.01f);
   expect_close(m.download(m1, n), first, 1);

@@ -26,8 +26,8 @@ constexpr double roundings = 60;
 /// On tensor cores a block rounds probabilities forward and again backward, and the gradients of scores: 3 more in each of 2 blocks.
 constexpr double roundings_on_tensor_cores = roundings + 6;
 
-/// ReLU turns on or off the 0.8 b of its units that lie within an error b of zero (0.8 is the normal density at 0 times two), and a part p of
-/// the terms changes a gradient by sqrt(p). In bf16 it keeps within the plain bound all the same.
+/// ReLU turns on or off the 0.8 b of its units that lie within an error b of zero (0.8 is the normal density at 0 times two), and a part p
+/// of the terms changes a gradient by sqrt(p). In bf16 it keeps within the plain bound all the same.
 double gradient_bound(const model::Config& model, Precision precision, double count) {
   const double bound = count * unit_roundoff(precision);
   return model.activation == model::Activation::relu && precision == Precision::fp16 ? std::sqrt(0.8 * bound) : bound;
@@ -112,7 +112,8 @@ TEST_P(Half, HeadsForTensorCores) {
   }
 }
 
-/// Without dropout of probabilities, which cuDNN's attention cannot share: heads side by side, shared keys, windows (compute_half_test_over_cudnn).
+/// Without dropout of probabilities, which cuDNN's attention cannot share: heads side by side, shared keys, windows
+/// (compute_half_test_over_cudnn).
 TEST_P(Half, HeadsForCudnn) {
   for (const std::string name : {"gpt2-tiny", "llama-tiny"}) {
     Case c{.model = model::built_in(name)};

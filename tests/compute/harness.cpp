@@ -90,8 +90,7 @@ model::LayerShape shape_of(const Case& c, int index) {
 }
 
 Setup setup_of(const Case& c, int index) {
-  return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares, {.tf32 = c.tf32},
-          0,       !c.starts.empty()};
+  return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares, {.tf32 = c.tf32}, 0, !c.starts.empty()};
 }
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {

@@ -30,11 +30,11 @@ struct Case {
   std::uint64_t seed = 7;
   std::int64_t step = 3;
   bool training = true;
-  float loss_scale = 1;  ///< taken out of the outcome again
-  bool split = false;   ///< backward passes in two halves, those of weights after all others of the microbatch
-  bool shares = false;  ///< members of the group hold a part of the tokens each, between products
+  float loss_scale = 1;                ///< taken out of the outcome again
+  bool split = false;                  ///< backward passes in two halves, those of weights after all others of the microbatch
+  bool shares = false;                 ///< members of the group hold a part of the tokens each, between products
   std::vector<std::int32_t> starts{};  ///< (sequences, length): where each token's document begins; empty: one document a sequence
-  bool drops = false;   ///< blocks drop what is cheap and compute it again
+  bool drops = false;                  ///< blocks drop what is cheap and compute it again
 
   int sequences() const {
     int sum = 0;

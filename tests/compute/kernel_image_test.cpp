@@ -21,7 +21,7 @@ std::string chosen(const std::vector<KernelImage>& images, int architecture) {
 }
 
 TEST(ChooseImage, TakesTheBestThatRunsThere) {
-  const std::vector<KernelImage> images{{75, Form::cubin, {}}, {80, Form::cubin, {}}, {86, Form::cubin, {}},
+  const std::vector<KernelImage> images{{75, Form::cubin, {}},       {80, Form::cubin, {}}, {86, Form::cubin, {}},
                                         {90, Form::exact_cubin, {}}, {90, Form::cubin, {}}, {90, Form::ptx, {}}};
   EXPECT_EQ(chosen(images, 75), "sm_75");
   EXPECT_EQ(chosen(images, 80), "sm_80");

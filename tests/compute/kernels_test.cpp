@@ -111,17 +111,22 @@ TEST(Kernels, CapsBendScoresAndTheirGradients) {
     block.scores = again.data();
     set->softmax_backward({block, gradients.data(), output.data(), output_gradient.data(), size, size});
     for (std::int64_t r = 0; r < rows; ++r) {
-      const auto capped = [&](std::int64_t k) { return cap * std::tanh(scale * static_cast<double>(before[static_cast<std::size_t>(r * pitch + k)]) / cap); };
+      const auto capped = [&](std::int64_t k) {
+        return cap * std::tanh(scale * static_cast<double>(before[static_cast<std::size_t>(r * pitch + k)]) / cap);
+      };
       double sum = 0, dot = 0;
       for (std::int64_t k = 0; k <= first + r; ++k) sum += std::exp(capped(k));
-      for (std::int64_t c = 0; c < size; ++c) dot += static_cast<double>(output[static_cast<std::size_t>(r * size + c)]) * output_gradient[static_cast<std::size_t>(r * size + c)];
+      for (std::int64_t c = 0; c < size; ++c)
+        dot +=
+            static_cast<double>(output[static_cast<std::size_t>(r * size + c)]) * output_gradient[static_cast<std::size_t>(r * size + c)];
       for (std::int64_t k = 0; k <= first + r; ++k) {
         const auto at = static_cast<std::size_t>(r * pitch + k);
         const double p = std::exp(capped(k)) / sum, bend = 1 - std::pow(capped(k) / cap, 2), difference = of_probabilities[at] - dot;
         EXPECT_NEAR(scores[at], p, 5e-6 * p) << before[at];
         EXPECT_NEAR(again[at], p, 5e-6 * p) << before[at];
         // 1 - (y / cap)^2 of a y near the cap has the rounding of a number near 1.
-        EXPECT_NEAR(gradients[at], p * difference * scale * bend, p * scale * (std::abs(difference) + 1) * (1e-5 * bend + 2e-6)) << before[at];
+        EXPECT_NEAR(gradients[at], p * difference * scale * bend, p * scale * (std::abs(difference) + 1) * (1e-5 * bend + 2e-6))
+            << before[at];
       }
     }
   }

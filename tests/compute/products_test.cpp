@@ -187,7 +187,8 @@ TEST_P(ProductsTest, RoundTheSumOnce) {
 /// A vocabulary of any size takes no more than a small one. (oneDNN's products of bf16 without AMX copy blocks: 1.6 MiB a thread.)
 TEST_P(ProductsTest, ScratchIsBounded) {
   const Precision multiplied = multiplies(GetParam()) ? GetParam() : Precision::fp32;
-  const std::int64_t library = scratch_bytes(forward(multiplied, 8192, 1024, 4096), 2), copies = multiplies(GetParam()) ? 0 : 3 * 4 * 1024 * 1024;
+  const std::int64_t library = scratch_bytes(forward(multiplied, 8192, 1024, 4096), 2),
+                     copies = multiplies(GetParam()) ? 0 : 3 * 4 * 1024 * 1024;
   EXPECT_LE(scratch_bytes(forward(GetParam(), 8192, 128256, 4096), 2), copies + std::max<std::int64_t>(library, 1 << 20));
 }
 

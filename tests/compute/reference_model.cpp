@@ -141,13 +141,16 @@ class Reference {
     const Vector& token_embedding = parameter("embedding.word");
     Matrix words{length, w};
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[input_of(tokens[i]) * w + j] * (case_.model.scaled_embedding ? std::sqrt(static_cast<double>(d_)) : 1);
+      for (std::size_t j = 0; j < w; ++j)
+        words(i, j) =
+            token_embedding[input_of(tokens[i]) * w + j] * (case_.model.scaled_embedding ? std::sqrt(static_cast<double>(d_)) : 1);
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
     if (case_.model.embedding_norm) x = normalized(x, "embedding.norm");
     if (!case_.model.has_position_table()) return dropped(x, embedding_site, 0, sequence);
     const Vector& position = parameter("embedding.position");
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < d_; ++j) x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i - document_start(sequence, i)) * d_ + j];
+      for (std::size_t j = 0; j < d_; ++j)
+        x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i - document_start(sequence, i)) * d_ + j];
     return dropped(x, embedding_site, 0, sequence);
   }
 

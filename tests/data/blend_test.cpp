@@ -20,8 +20,14 @@ Blend of(const std::vector<double>& weights) {
 
 int depth(std::size_t sources) { return static_cast<int>(std::ceil(std::log2(static_cast<double>(sources)))); }
 
-const std::vector<std::vector<double>> mixtures{
-    {1}, {1, 1}, {0.7, 0.3}, {3, 2, 1}, {0.98, 0.01, 0.01}, {1e-4, 1, 1, 1e-3, 5}, std::vector<double>(17, 1), {1, 2, 4, 8, 16, 32, 64, 128}};
+const std::vector<std::vector<double>> mixtures{{1},
+                                                {1, 1},
+                                                {0.7, 0.3},
+                                                {3, 2, 1},
+                                                {0.98, 0.01, 0.01},
+                                                {1e-4, 1, 1, 1e-3, 5},
+                                                std::vector<double>(17, 1),
+                                                {1, 2, 4, 8, 16, 32, 64, 128}};
 
 TEST(Blend, AWindowOfManySequencesHasTheWeightsWithinTheBound) {
   for (const auto& weights : mixtures) {

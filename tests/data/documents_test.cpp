@@ -14,7 +14,8 @@ using Starts = std::vector<std::int32_t>;
 
 class DocumentStarts : public ::testing::Test {
  protected:
-  std::filesystem::path pair(const std::string& name, const std::vector<std::int64_t>& tokens, const std::vector<std::int32_t>& documents) const {
+  std::filesystem::path pair(const std::string& name, const std::vector<std::int64_t>& tokens,
+                             const std::vector<std::int32_t>& documents) const {
     const auto bytes = megatron_bytes<std::uint16_t>(tokens, documents, 8);
     write(folder_ / (name + ".idx"), bytes.index);
     return write(folder_ / (name + ".bin"), bytes.tokens);
@@ -68,8 +69,7 @@ TEST_F(DocumentStarts, OfManyDocuments) {
     const auto first = std::uniform_int_distribution<std::size_t>{0, begins.size() - 1}(random);
     const auto count = std::uniform_int_distribution<std::size_t>{1, begins.size() - first}(random);
     Starts expected;
-    for (std::size_t i = 0; i < count; ++i)
-      expected.push_back(std::max(0, begins[first + i] - static_cast<std::int32_t>(first)));
+    for (std::size_t i = 0; i < count; ++i) expected.push_back(std::max(0, begins[first + i] - static_cast<std::int32_t>(first)));
     ASSERT_EQ(of(file, static_cast<std::int64_t>(first), count), expected);
   }
 }

@@ -118,7 +118,8 @@ TEST_F(Sources, MayGrowAgainAndAtAnyPlaceOfAnEpoch) {
 
 TEST_F(Sources, ThatGrowMayGiveMoreOfTheirEpochs) {
   const auto data = corpus({8, 6}), other = corpus({20});
-  const auto s = sampler({{.name = "web", .corpus = data, .epochs = 1, .growth = {{10, 2}}, .files_at_start = 1}, {.name = "b", .corpus = other}});
+  const auto s =
+      sampler({{.name = "web", .corpus = data, .epochs = 1, .growth = {{10, 2}}, .files_at_start = 1}, {.name = "b", .corpus = other}});
   EXPECT_EQ(s.drawn(10), (std::vector<std::int64_t>{8, 32}));
   EXPECT_EQ(s.drawn(13), (std::vector<std::int64_t>{14, 38}));
   EXPECT_EQ(s.drawn(100)[0], 14) << "each sequence once";
@@ -128,7 +129,9 @@ TEST_F(Sources, ThatGrowMayGiveMoreOfTheirEpochs) {
 
 TEST_F(Sources, WithoutASequenceAreNamed) {
   const auto none = corpus({0});
-  EXPECT_NE(refusal([&] { sampler({{.name = "web", .corpus = corpus({3})}, {.name = "b", .corpus = none}}); }).find("too few for one sequence"),
+  EXPECT_NE(refusal([&] {
+              sampler({{.name = "web", .corpus = corpus({3})}, {.name = "b", .corpus = none}});
+            }).find("too few for one sequence"),
             std::string::npos);
 }
 

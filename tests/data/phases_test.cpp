@@ -54,13 +54,14 @@ TEST_F(Phases, ThatDifferInNothingAreOneRun) {
   EXPECT_EQ(one.drawn(5), three.drawn(5));
 }
 
-/// The bound is of sequences, so a window of steps is the nearer to the weights the larger the batch: 0.1 % of 10,000 steps is held from any
-/// step, through a change of weights elsewhere, a source that ends, and data that grow.
+/// The bound is of sequences, so a window of steps is the nearer to the weights the larger the batch: 0.1 % of 10,000 steps is held from
+/// any step, through a change of weights elsewhere, a source that ends, and data that grow.
 TEST_F(Phases, TenThousandStepsHaveTheWeights) {
   constexpr std::int64_t window = 10000;
   const std::vector<double> weights{0.55, 0.3, 0.1, 0.0499, 0.0001};
   std::vector<Source> sources;
-  for (std::size_t i = 0; i < weights.size(); ++i) sources.push_back({.name = std::string(1, static_cast<char>('a' + i)), .corpus = corpus(40), .weight = weights[i]});
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    sources.push_back({.name = std::string(1, static_cast<char>('a' + i)), .corpus = corpus(40), .weight = weights[i]});
   sources[0].growth = {{777, 1}};
   sources[0].files_at_start = 1;
   const Sampler sampler{sources, options, {{0, cut, 4, {1, 1, 1, 1, 1}}, {501, cut, 4, {}}, {20000, cut, 9, {}}}};
@@ -69,7 +70,8 @@ TEST_F(Phases, TenThousandStepsHaveTheWeights) {
     for (std::int64_t step = first; step < first + window; ++step)
       for (int i = 0; i < (step < 20000 ? 4 : 9); ++i) drawn[static_cast<std::size_t>(sampler.locate(step, i).source)] += 1;
     const double all = std::accumulate(drawn.begin(), drawn.end(), 0.0);
-    for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(drawn[i] / all, weights[i], 1e-3 * 0.1) << "source " << i << " from " << first;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      EXPECT_NEAR(drawn[i] / all, weights[i], 1e-3 * 0.1) << "source " << i << " from " << first;
   }
 }
 
@@ -81,7 +83,8 @@ TEST_F(Phases, OfAnotherBatchGoOnInTheSameOrder) {
 }
 
 TEST_F(Phases, DrawFromTheSourcesThatTheyName) {
-  const std::vector<Source> sources{{.name = "a", .corpus = corpus(20)}, {.name = "b", .corpus = corpus(20)}, {.name = "c", .corpus = corpus(20)}};
+  const std::vector<Source> sources{
+      {.name = "a", .corpus = corpus(20)}, {.name = "b", .corpus = corpus(20)}, {.name = "c", .corpus = corpus(20)}};
   const Sampler sampler{sources, options, {{0, cut, 4, {1, 1, 0}}, {100, cut, 4, {0, 3, 1}}}};
   EXPECT_EQ(sampler.drawn(100), (std::vector<std::int64_t>{200, 200, 0}));
   EXPECT_EQ(sampler.drawn(200), (std::vector<std::int64_t>{200, 500, 100}));

@@ -42,15 +42,15 @@ TEST(Settled, ABurstDoesNotCount) {
     }
 }
 
-TEST(Settled, ALongBurstOfLargeMessagesEnds) {
-  EXPECT_NEAR(time_of({20e6, 1e9, 2.5e6}, 1048576), 1048576 / 2.5e6, 0.1);
-}
+TEST(Settled, ALongBurstOfLargeMessagesEnds) { EXPECT_NEAR(time_of({20e6, 1e9, 2.5e6}, 1048576), 1048576 / 2.5e6, 0.1); }
 
 TEST(Settled, AnEvenLinkIsMeasuredAsItIs) { EXPECT_NEAR(time_of({0, 1e9, 1e9}, 8192), overhead + 8192e-9, 1e-9); }
 
 TEST(Segments, AreReadByTheNamesOfTheirColumns) {
   const tests::TemporaryFolder folder;
-  const auto file = folder.write("snmp", "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens OutSegs RetransSegs InErrs\nTcp: 200 7 12345 67 0\nUdp: InDatagrams\nUdp: 4\n");
+  const auto file = folder.write(
+      "snmp",
+      "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens OutSegs RetransSegs InErrs\nTcp: 200 7 12345 67 0\nUdp: InDatagrams\nUdp: 4\n");
   EXPECT_EQ(segments_so_far(file).sent, 12345);
   EXPECT_EQ(segments_so_far(file).resent, 67);
   EXPECT_EQ(segments_so_far(folder / "none").sent, 0);

@@ -171,8 +171,8 @@ TEST_F(FileFaults, NoCommittedStepIsLost) {
     expect_nothing_lost(ended);
     ++(ended.code == 0 ? ended_well : refused);
   }
-  std::printf("%d injections among %zu calls: %d runs went on, %d were refused; %d strayed, and others were made\n", injections, calls_.size(),
-              ended_well, refused, strays);
+  std::printf("%d injections among %zu calls: %d runs went on, %d were refused; %d strayed, and others were made\n", injections,
+              calls_.size(), ended_well, refused, strays);
 }
 
 }  // namespace

@@ -23,13 +23,33 @@ cluster::Profile profile() {
 }
 
 std::vector<Correction> corrections() {
-  Correction operation{.device_type = "cpu", .operation = "mlp_forward", .tensor_parallel = 2, .sequences = 4, .length = 128, .precision = Precision::bf16,
-                       .was = {1.0 / 3}, .now = {0.1 + 0.2}, .lower = 0.89, .upper = 0.93, .error_bar = 0.07, .iterations = 18, .run = "runs/\"a\"", .step = 20};
+  Correction operation{.device_type = "cpu",
+                       .operation = "mlp_forward",
+                       .tensor_parallel = 2,
+                       .sequences = 4,
+                       .length = 128,
+                       .precision = Precision::bf16,
+                       .was = {1.0 / 3},
+                       .now = {0.1 + 0.2},
+                       .lower = 0.89,
+                       .upper = 0.93,
+                       .error_bar = 0.07,
+                       .iterations = 18,
+                       .run = "runs/\"a\"",
+                       .step = 20};
   auto inferred = operation;
   inferred.operation = "head_loss";
   inferred.inferred = true;
-  const Correction sums{.figure = Correction::Figure::sums, .level = cluster::LinkLevel::wide, .was = {0.25}, .now = {0.75}, .lower = 2.9, .upper = 3.2,
-                        .error_bar = 0.07, .iterations = 18, .run = "r", .step = 40};
+  const Correction sums{.figure = Correction::Figure::sums,
+                        .level = cluster::LinkLevel::wide,
+                        .was = {0.25},
+                        .now = {0.75},
+                        .lower = 2.9,
+                        .upper = 3.2,
+                        .error_bar = 0.07,
+                        .iterations = 18,
+                        .run = "r",
+                        .step = 40};
   return {operation, inferred, sums};
 }
 

@@ -125,7 +125,8 @@ TEST(HuggingFace, Qwen2HasBiasesOnQueriesKeysAndValues) {
 
 TEST(HuggingFace, Qwen2MayHaveWindowsInSomeBlocks) {
   const auto of = [](const char* more) {
-    return read(text(R"({"model_type": "qwen2", "num_hidden_layers": 4, "sliding_window": 9, "use_sliding_window": true, )", more, "}")).windows;
+    return read(text(R"({"model_type": "qwen2", "num_hidden_layers": 4, "sliding_window": 9, "use_sliding_window": true, )", more, "}"))
+        .windows;
   };
   EXPECT_EQ(of(R"("max_window_layers": 3)"), (std::vector<int>{0, 0, 0, 9}));
   EXPECT_EQ(of(R"("max_window_layers": 0)"), (std::vector<int>{9}));
@@ -137,20 +138,21 @@ TEST(HuggingFace, Qwen2MayHaveWindowsInSomeBlocks) {
 }
 
 TEST(HuggingFace, ModelsAreWrittenAsTheyAreRead) {
-  for (const char* json : {R"({"model_type": "llama", "attention_bias": true})", R"({"model_type": "mistral", "sliding_window": 17})",
-                           R"({"model_type": "mistral", "sliding_window": null})", R"({"model_type": "qwen2"})",
-                           R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})",
-                           R"({"model_type": "llama", "head_dim": 96, "num_attention_heads": 32})", R"({"model_type": "qwen3"})",
-                           R"({"model_type": "qwen3", "attention_bias": true, "head_dim": 6, "hidden_size": 24, "num_attention_heads": 4,
+  for (const char* json :
+       {R"({"model_type": "llama", "attention_bias": true})", R"({"model_type": "mistral", "sliding_window": 17})",
+        R"({"model_type": "mistral", "sliding_window": null})", R"({"model_type": "qwen2"})",
+        R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})",
+        R"({"model_type": "llama", "head_dim": 96, "num_attention_heads": 32})", R"({"model_type": "qwen3"})",
+        R"({"model_type": "qwen3", "attention_bias": true, "head_dim": 6, "hidden_size": 24, "num_attention_heads": 4,
                                "num_key_value_heads": 2, "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})",
-                           R"({"model_type": "gpt_neox"})", R"({"model_type": "gpt_neox", "rotary_pct": 1.0, "attention_bias": false,
+        R"({"model_type": "gpt_neox"})", R"({"model_type": "gpt_neox", "rotary_pct": 1.0, "attention_bias": false,
                                "use_parallel_residual": false, "tie_word_embeddings": true, "hidden_act": "gelu_fast"})",
-                           R"({"model_type": "gpt_neox", "hidden_size": 30, "num_attention_heads": 5, "rotary_pct": 0.4})",
-                           R"({"model_type": "bloom", "n_layer": 3, "seq_length": 77})", R"({"model_type": "gemma2"})",
-                           R"({"model_type": "gemma2", "attn_logit_softcapping": null, "final_logit_softcapping": null,
+        R"({"model_type": "gpt_neox", "hidden_size": 30, "num_attention_heads": 5, "rotary_pct": 0.4})",
+        R"({"model_type": "bloom", "n_layer": 3, "seq_length": 77})", R"({"model_type": "gemma2"})",
+        R"({"model_type": "gemma2", "attn_logit_softcapping": null, "final_logit_softcapping": null,
                                "sliding_window": null, "query_pre_attn_scalar": 224, "attention_bias": true})",
-                           R"({"model_type": "gemma3_text"})", R"({"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}})",
-                           R"({"model_type": "gemma3_text", "num_hidden_layers": 7, "sliding_window": 9, "tie_word_embeddings": false,
+        R"({"model_type": "gemma3_text"})", R"({"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}})",
+        R"({"model_type": "gemma3_text", "num_hidden_layers": 7, "sliding_window": 9, "tie_word_embeddings": false,
                                "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "final_logit_softcapping": 20.0})"}) {
     const auto config = read(json, "model");
     EXPECT_EQ(read(hugging_face_config_to_json(config, Precision::fp32, ""), "model"), config) << json;
@@ -249,7 +251,8 @@ TEST(HuggingFace, ReadsWhatDiffers) {
 }
 
 TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
-  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox, bloom, gemma2, "
+  refused(gpt2_json, "\"gpt2\"", "\"bert\"",
+          "/model_type: expected gpt2, opt, gpt_neo, llama, mistral, qwen2, qwen3, gpt_neox, bloom, gemma2, "
           "gemma3_text, mixtral, qwen2_moe, qwen3_moe, olmoe or deepseek",
           "bert");
   refused(gpt2_json, "\"model_type\": \"gpt2\", ", "", "'model_type' is missing", "");
@@ -274,8 +277,8 @@ TEST(HuggingFace, RefusesWhatItDoesNotTrainOfGptNeoAndLlama) {
   refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"]]]", "/attention_types/0: ", "how often");
   refused(gpt_neo_json, "\"embed_dropout\": 0", "\"embed_dropout\": 0.1", "/embed_dropout: expected 0", "resid_dropout");
   refused(gpt_neo_json, "\"use_cache\": true", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
-  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"", "/rope_scaling/rope_type: expected default, linear or llama3",
-          "'yarn'");
+  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"",
+          "/rope_scaling/rope_type: expected default, linear or llama3", "'yarn'");
   refused(llama_32_1b_json, "\"head_dim\": 64", "\"head_dim\": 63", "even", "63");
   refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 1.5", "/rotary_pct: expected a part", "1.5");
   refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 0.05", "rotary width is 3", "even");

@@ -39,7 +39,8 @@ TEST(NcclTests, TimesAndBusBandwidthsInBothPlacements) {
 TEST(NcclTests, WrongValuesAreAFault) {
   const TemporaryFolder folder;
   const auto path = folder.write(
-      "wrong.json", R"({"results": [{"size": 8, "out_of_place": null, "in_place": {"time": 1, "bus_bw": 2}}], "out_of_bounds": {"count": 3}})");
+      "wrong.json",
+      R"({"results": [{"size": 8, "out_of_place": null, "in_place": {"time": 1, "bus_bw": 2}}], "out_of_bounds": {"count": 3}})");
   const auto all = read_nccl_tests(path);
   EXPECT_EQ(quantities(all), (std::vector<std::string>{"nccl-tests: time, in place", "nccl-tests: bus bandwidth, in place"}));
   EXPECT_EQ(all[0].fault, "3 wrong values");
@@ -66,7 +67,8 @@ TEST(Nvbandwidth, ASeriesForEachTestThatRanAPointForEachCell) {
 
 TEST(Nvbandwidth, ACellThatIsNoNumberIsRefusedWithItsPlace) {
   const TemporaryFolder folder;
-  const auto path = folder.write("bad.json", R"({"nvbandwidth": {"testcases": [{"name": "a", "status": "Passed", "bandwidth_description": "",
+  const auto path =
+      folder.write("bad.json", R"({"nvbandwidth": {"testcases": [{"name": "a", "status": "Passed", "bandwidth_description": "",
     "bandwidth_matrix": [["1", "fast"]]}]}})");
   tests::expect_contains(refusal([&] { read_nvbandwidth(path); }), "/nvbandwidth/testcases/0/bandwidth_matrix/0/1");
 }

@@ -114,7 +114,8 @@ TEST_F(TextFile, WritesToWhoListensOnASocket) {
   std::strcpy(address.sun_path, "socket");
   const Descriptor listener{::socket(AF_UNIX, SOCK_STREAM, 0)};
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  expect_contains(tests::refusal(ErrorKind::unavailable, [] { write_text("socket", "nobody hears"); }), "is a socket that cannot be written to");
+  expect_contains(tests::refusal(ErrorKind::unavailable, [] { write_text("socket", "nobody hears"); }),
+                  "is a socket that cannot be written to");
   ASSERT_EQ(::listen(listener.get(), 1), 0);
   write_text("socket", "heard");
   char heard[16] = {};

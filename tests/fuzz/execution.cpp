@@ -65,8 +65,10 @@ int read_weights(std::span<const std::string> arguments) {
 const std::vector<app::Command>& commands() {
   static const auto table = [] {
     auto all = app::command_table();
-    all.push_back({.name = "tokens", .summary = "read a token file", .operands = "FILE", .run = read_tokens, .options = {}, .hidden = true});
-    all.push_back({.name = "weights", .summary = "read a model's weights", .operands = "DIR", .run = read_weights, .options = {}, .hidden = true});
+    all.push_back(
+        {.name = "tokens", .summary = "read a token file", .operands = "FILE", .run = read_tokens, .options = {}, .hidden = true});
+    all.push_back(
+        {.name = "weights", .summary = "read a model's weights", .operands = "DIR", .run = read_weights, .options = {}, .hidden = true});
     return all;
   }();
   return table;

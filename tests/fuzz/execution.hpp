@@ -23,14 +23,14 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Runs the program's commands in a forked process: a start costs a millisecond, and a crash ends the child alone. The caller has one thread.
-/// A child is killed after `seconds`, or when it holds more than a few GiB. Besides the program's commands it knows `tokens FILE`, which reads
-/// a token file as training does. Throws std::system_error where no process can be started.
+/// Runs the program's commands in a forked process: a start costs a millisecond, and a crash ends the child alone. The caller has one
+/// thread. A child is killed after `seconds`, or when it holds more than a few GiB. Besides the program's commands it knows `tokens FILE`,
+/// which reads a token file as training does. Throws std::system_error where no process can be started.
 Outcome execute(const Invocation&, double seconds);
 
-/// What no input may bring about, one line each; empty where all is as it should be: a signal, a time-out, an exit code outside the table or 70,
-/// memory that ran out, more than one error line or none where one is due, lines that are no messages, lines over 500 characters, control
-/// characters, text that is not UTF-8, and JSON that does not parse.
+/// What no input may bring about, one line each; empty where all is as it should be: a signal, a time-out, an exit code outside the table
+/// or 70, memory that ran out, more than one error line or none where one is due, lines that are no messages, lines over 500 characters,
+/// control characters, text that is not UTF-8, and JSON that does not parse.
 std::vector<std::string> findings(const Invocation&, const Outcome&);
 
 /// Error lines that refuse an input (exit code 65) and name none of the damaged ones.

@@ -38,9 +38,12 @@ using Lines = std::vector<std::string>;
 
 void judge_end(const Outcome& outcome, Lines& found) {
   static const std::set<int> known{0, 64, 65, 69, 75, 76, 77};
-  if (outcome.timed_out) found.push_back("ran into the time limit");
-  else if (outcome.signal != 0) found.push_back(text("ended by signal ", outcome.signal));
-  else if (!known.contains(outcome.exit_code)) found.push_back(text("exit code ", outcome.exit_code));
+  if (outcome.timed_out)
+    found.push_back("ran into the time limit");
+  else if (outcome.signal != 0)
+    found.push_back(text("ended by signal ", outcome.signal));
+  else if (!known.contains(outcome.exit_code))
+    found.push_back(text("exit code ", outcome.exit_code));
   if (outcome.err.find("out of memory") != std::string::npos) found.push_back("memory ran out");
 }
 
@@ -84,7 +87,9 @@ std::vector<std::string> unnamed_inputs(const Invocation& invocation, const Outc
   constexpr int bad_input = 65;
   if (outcome.exit_code != bad_input || invocation.inputs.empty()) return {};
   auto lines = lines_of(outcome.err);
-  const auto names = [](const std::string& line) { return [&line](const std::string& input) { return line.find(input) != std::string::npos; }; };
+  const auto names = [](const std::string& line) {
+    return [&line](const std::string& input) { return line.find(input) != std::string::npos; };
+  };
   std::erase_if(lines, [&](const auto& line) { return !is_error(line) || std::ranges::any_of(invocation.inputs, names(line)); });
   return lines;
 }

@@ -19,7 +19,8 @@ using Words = std::vector<std::string>;
 Invocation one_of(const fs::path& folder, Dice& dice, const Words& inputs, const std::vector<Words>& commands) {
   Invocation invocation{dice.one_of(commands), {}, folder, inputs};
   const auto& command = invocation.arguments.front();
-  if (command != "tokens" && command != "weights" && command != "train" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
+  if (command != "tokens" && command != "weights" && command != "train" && dice.chance(0.5))
+    invocation.arguments.push_back("--format=json");
   return invocation;
 }
 
@@ -76,7 +77,8 @@ Invocation state(const fs::path& folder, Dice& dice) {
 
 Invocation tokens(const fs::path& folder, Dice& dice) {
   damage_entry_below(folder / "tokens", dice);
-  static const Words files{"tokens/intact.bin", "tokens/llmc", "tokens/llmc-auto", "tokens/megatron", "tokens/npy-1", "tokens/npy-2", "tokens/text"};
+  static const Words files{"tokens/intact.bin", "tokens/llmc",  "tokens/llmc-auto", "tokens/megatron",
+                           "tokens/npy-1",      "tokens/npy-2", "tokens/text"};
   return one_of(folder, dice, names_of("tokens"), {{"tokens", dice.one_of(files)}});
 }
 
@@ -123,7 +125,9 @@ Invocation measurements(const fs::path& folder, Dice& dice) {
   return one_of(folder, dice, {import[1]}, {{"import", import[0], import[1]}, {"import", import[0], import[1], "--hosts=n1,n2"}});
 }
 
-Invocation imports(const fs::path& folder, Dice& dice) { return dice.chance(0.5) ? published_plan(folder, dice) : measurements(folder, dice); }
+Invocation imports(const fs::path& folder, Dice& dice) {
+  return dice.chance(0.5) ? published_plan(folder, dice) : measurements(folder, dice);
+}
 
 /// A job with several sources and phases, or what it names: conversations, their template, a packed file with documents and a mask. Only
 /// an intact job is trained: a damaged one may ask for steps without end.
@@ -171,7 +175,8 @@ Invocation weights(const fs::path& folder, Dice& dice) {
 /// Commands that read what they are given and end; `train`, `probe`, `bench` and `doctor` measure the machine or start others' programs.
 std::vector<app::Command> quick_commands() {
   auto all = app::command_table();
-  std::erase_if(all, [](const app::Command& c) { return c.name == "train" || c.name == "probe" || c.name == "bench" || c.name == "doctor"; });
+  std::erase_if(all,
+                [](const app::Command& c) { return c.name == "train" || c.name == "probe" || c.name == "bench" || c.name == "doctor"; });
   return all;
 }
 
@@ -193,7 +198,8 @@ void append_option(const options::Setting& option, Dice& dice, Words& words) {
 /// The files that options write lie in the folder: no value starts with a slash. What would wait is told not to.
 Invocation command_line(const fs::path& folder, Dice& dice) {
   static const auto commands = quick_commands();
-  static const Words operands{"job.toml", "plan.json", "run", "run/step-4", "profile.json", "site", "published.json", "sailor-plan", "absent", ""};
+  static const Words operands{"job.toml", "plan.json",      "run",         "run/step-4", "profile.json",
+                              "site",     "published.json", "sailor-plan", "absent",     ""};
   const auto& command = dice.one_of(commands);
   const auto table = command.options();
   const auto options = table.table.settings();
@@ -207,11 +213,24 @@ Invocation command_line(const fs::path& folder, Dice& dice) {
 }
 
 Invocation environment(const fs::path& folder, Dice& dice) {
-  static const Words others{"SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_JOB_NODELIST", "SLURM_HET_SIZE", "SLURM_JOB_END_TIME", "SLURM_RESTART_COUNT", "COLUMNS",
-                            "TERM", "LANG", "LC_ALL", "HOME", "OMP_NUM_THREADS", "FLOTILLA_MODEL_NAEM", "FLOTILLA_"};
+  static const Words others{"SLURM_JOB_ID",
+                            "SLURM_NTASKS",
+                            "SLURM_JOB_NODELIST",
+                            "SLURM_HET_SIZE",
+                            "SLURM_JOB_END_TIME",
+                            "SLURM_RESTART_COUNT",
+                            "COLUMNS",
+                            "TERM",
+                            "LANG",
+                            "LC_ALL",
+                            "HOME",
+                            "OMP_NUM_THREADS",
+                            "FLOTILLA_MODEL_NAEM",
+                            "FLOTILLA_"};
   static const auto commands = quick_commands();
-  auto invocation = one_of(folder, dice, {},
-                           {{"plan", "job.toml"}, {"simulate", "plan.json"}, {"report", "run"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
+  auto invocation = one_of(
+      folder, dice, {},
+      {{"plan", "job.toml"}, {"simulate", "plan.json"}, {"report", "run"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
   const auto command = std::ranges::find(commands, invocation.arguments.front(), &app::Command::name);
   const auto options = command->options().table.settings();
   for (int count = dice.pick(1, 3); count > 0; --count) {
@@ -237,8 +256,8 @@ const std::vector<InputKind>& input_kinds() {
       {"weights", {"model", "llmc.bin"}, weights},
       {"tokenizer", {"tokenizer.json", "lines.jsonl", "words.txt"}, tokenizer},
       {"mixture",
-       {"mixture.toml", "mixture-model.json", "mixture-profile.json", "tokenizer.json", "chat.jinja", "conversations.jsonl", "words.txt", "packed.bin",
-        "packed.idx", "packed.mask"},
+       {"mixture.toml", "mixture-model.json", "mixture-profile.json", "tokenizer.json", "chat.jinja", "conversations.jsonl", "words.txt",
+        "packed.bin", "packed.idx", "packed.mask"},
        mixture},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},

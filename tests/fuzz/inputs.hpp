@@ -8,7 +8,8 @@
 
 namespace flotilla::fuzz {
 
-/// One kind of input. `damage` changes what lies in `folder`, a copy of the intact inputs, and returns the start of the program that reads it.
+/// One kind of input. `damage` changes what lies in `folder`, a copy of the intact inputs, and returns the start of the program that reads
+/// it.
 struct InputKind {
   std::string name;
   std::vector<std::string> needs;  ///< what of the intact inputs has to be in the folder

@@ -23,14 +23,17 @@ void write_text(const fs::path& folder) {
   std::ofstream lines{folder / "lines.jsonl"};
   for (int line = 0; line < 400; ++line) {
     out << "line " << line << " of a text that nobody will read twice\n";
-    if (line < 40) lines << R"({"id": )" << line << R"(, "text": "caf\u00e9 \ud83d\ude00 <|endoftext|> )" << std::string(static_cast<std::size_t>(line), 'x') << "\"}\n";
+    if (line < 40)
+      lines << R"({"id": )" << line << R"(, "text": "caf\u00e9 \ud83d\ude00 <|endoftext|> )"
+            << std::string(static_cast<std::size_t>(line), 'x') << "\"}\n";
   }
 }
 
 void write_conversations(const fs::path& file) {
   std::ofstream out{file};
   for (int n = 0; n < 60; ++n)
-    out << R"({"messages": [{"role": "user", "content": "What is )" << n << R"( plus 1?"}, {"role": "assistant", "content": "It is )" << n + 1 << "."
+    out << R"({"messages": [{"role": "user", "content": "What is )" << n << R"( plus 1?"}, {"role": "assistant", "content": "It is )"
+        << n + 1 << "."
         << "\"}]}\n";
 }
 
@@ -72,7 +75,8 @@ void write_intact_inputs(const fs::path& folder) {
   fs::copy_file(folder / "run" / "profile.json", folder / "profile.json");
   run(folder, {"export", "hf", "run", "-o", "model", "--shard-size=200kB"});
   run(folder, {"export", "llmc", "run", "-o", "llmc.bin"});
-  run(folder, {"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "conversations.jsonl", "--append-eod", "-o", "packed"});
+  run(folder,
+      {"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "conversations.jsonl", "--append-eod", "-o", "packed"});
   run(folder, {"train", "mixture.toml"});
   fs::remove_all(folder / "mixture-run");
   run(folder, {"plan", "job.toml", "--format=json", "-o", "planning.json"});

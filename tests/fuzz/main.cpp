@@ -1,5 +1,5 @@
-// A structure-aware fuzzer over the program's inputs and commands: an intact input is damaged, the program reads it, and nothing but success or
-// one line may come of it. docs/CONTRIBUTING.md says how to run it and what to do with a finding.
+// A structure-aware fuzzer over the program's inputs and commands: an intact input is damaged, the program reads it, and nothing but
+// success or one line may come of it. docs/CONTRIBUTING.md says how to run it and what to do with a finding.
 #include <getopt.h>
 
 #include <algorithm>
@@ -41,22 +41,32 @@ struct Settings {
 }
 
 Settings settings_from(int argc, char** argv) {
-  static const option names[]{{"kind", 1, nullptr, 'k'},    {"executions", 1, nullptr, 'n'}, {"seed", 1, nullptr, 's'},
-                              {"seconds", 1, nullptr, 't'}, {"keep", 1, nullptr, 'o'},       {"cases", 1, nullptr, 'c'},
-                              {"places", 0, nullptr, 'p'},  {"make-intact", 1, nullptr, 'm'},
-                              {"intact", 1, nullptr, 'i'},  {nullptr, 0, nullptr, 0}};
+  static const option names[]{{"kind", 1, nullptr, 'k'},    {"executions", 1, nullptr, 'n'},  {"seed", 1, nullptr, 's'},
+                              {"seconds", 1, nullptr, 't'}, {"keep", 1, nullptr, 'o'},        {"cases", 1, nullptr, 'c'},
+                              {"places", 0, nullptr, 'p'},  {"make-intact", 1, nullptr, 'm'}, {"intact", 1, nullptr, 'i'},
+                              {nullptr, 0, nullptr, 0}};
   Settings settings;
   for (int c; (c = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
-    if (c == 'k') settings.kind = optarg;
-    else if (c == 'n') settings.executions = std::atoi(optarg);
-    else if (c == 's') settings.seed = std::atoi(optarg);
-    else if (c == 't') settings.seconds = std::atof(optarg);
-    else if (c == 'o') settings.keep = optarg;
-    else if (c == 'c') settings.cases = optarg;
-    else if (c == 'p') settings.places = true;
-    else if (c == 'm') settings.make = optarg;
-    else if (c == 'i') settings.intact = fs::absolute(optarg);
-    else usage();
+    if (c == 'k')
+      settings.kind = optarg;
+    else if (c == 'n')
+      settings.executions = std::atoi(optarg);
+    else if (c == 's')
+      settings.seed = std::atoi(optarg);
+    else if (c == 't')
+      settings.seconds = std::atof(optarg);
+    else if (c == 'o')
+      settings.keep = optarg;
+    else if (c == 'c')
+      settings.cases = optarg;
+    else if (c == 'p')
+      settings.places = true;
+    else if (c == 'm')
+      settings.make = optarg;
+    else if (c == 'i')
+      settings.intact = fs::absolute(optarg);
+    else
+      usage();
   }
   const bool known = settings.kind.empty() || std::ranges::find(input_kinds(), settings.kind, &InputKind::name) != input_kinds().end();
   if (!known || optind < argc || settings.executions < 1) usage();
@@ -82,8 +92,8 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-/// A kept case is a folder of files that take the place of intact ones, with the words of the command line in `arguments` and NAME=value lines
-/// in `environment`, where there are any.
+/// A kept case is a folder of files that take the place of intact ones, with the words of the command line in `arguments` and NAME=value
+/// lines in `environment`, where there are any.
 Invocation invocation_of(const fs::path& kept, const fs::path& here) {
   Invocation invocation{lines_of(kept / "arguments"), {}, here};
   for (const auto& line : lines_of(kept / "environment")) {

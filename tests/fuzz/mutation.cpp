@@ -97,10 +97,13 @@ json awkward_json(Dice& dice, std::string& raw) {
     case 4: return json::array({awkward_value(dice), -1, nullptr});
     case 5: return awkward_value(dice);
     case 6: return dice.one_of<double>({-1, -0.5, 1e-300, 1e300, 1e18, 0.1});
-    case 7: return dice.one_of<std::int64_t>({-1, 0, 1, 255, 65536, std::numeric_limits<int>::max(), std::numeric_limits<int>::min(),
-                                              std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()});
+    case 7:
+      return dice.one_of<std::int64_t>({-1, 0, 1, 255, 65536, std::numeric_limits<int>::max(), std::numeric_limits<int>::min(),
+                                        std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()});
     case 8: return json(static_cast<std::size_t>(dice.pick(1000, 100000)), 1);
-    case 9: raw = dice.one_of<std::string>({"1e999", "-1e999", "18446744073709551616", "NaN", "Infinity", "0x10", "01", "'a'", "\"\\ud800\""}); break;
+    case 9:
+      raw = dice.one_of<std::string>({"1e999", "-1e999", "18446744073709551616", "NaN", "Infinity", "0x10", "01", "'a'", "\"\\ud800\""});
+      break;
     case 10: raw = std::string(static_cast<std::size_t>(dice.pick(100, 200000)), '['); break;
     default: raw = "\"\\u0000\\u001b[2J\\n\"";
   }
@@ -164,9 +167,22 @@ void replace_entry(const fs::path& entry, Dice& dice) {
 
 /// Another name in the same folder: numbers at the limits, signs, what other programs leave.
 void rename_entry(const fs::path& entry, Dice& dice) {
-  static const std::vector<std::string> names{"step-0", "step--1", "step-9223372036854775807", "step-99999999999999999999", "step-1e3",
-                                              "2147483647.json", "2147483648.json", "-1.json", "0.json", "1.json", "x.tmp", "1.own", "step-4x",
-                                              "metrics.jsonl", "manifest.json", "control.json"};
+  static const std::vector<std::string> names{"step-0",
+                                              "step--1",
+                                              "step-9223372036854775807",
+                                              "step-99999999999999999999",
+                                              "step-1e3",
+                                              "2147483647.json",
+                                              "2147483648.json",
+                                              "-1.json",
+                                              "0.json",
+                                              "1.json",
+                                              "x.tmp",
+                                              "1.own",
+                                              "step-4x",
+                                              "metrics.jsonl",
+                                              "manifest.json",
+                                              "control.json"};
   std::error_code ignored;  // in the way of a folder, say
   fs::rename(entry, entry.parent_path() / dice.one_of(names), ignored);
 }
@@ -174,13 +190,84 @@ void rename_entry(const fs::path& entry, Dice& dice) {
 }  // namespace
 
 std::string awkward_value(Dice& dice) {
-  static const std::vector<std::string> values{
-      "", " ", "0", "-0", "-1", "1", "2147483647", "2147483648", "-2147483649", "4294967296", "9223372036854775807", "9223372036854775808",
-      "18446744073709551616", "1e308", "1e309", "-1e309", "1e-320", "nan", "inf", "-inf", "0x7f", "1_000", "1,5", "007", "true", "null", "none",
-      "\n", "a\nflotilla: error: b", "\r", "\t", "\x1b[2J", "\x1b]0;t\x07", std::string("\0", 1), "\xff\xfe", "\xc3\x28", "\xe2\x80\xae", "\xed\xa0\x80",
-      "%s%n", "$(true)", "`true`", "a[$(true)]", "../..", ".", "..", "a/b", "*", "~", "'", "\"", "\\", ";", "|", "=", "==", ":", "@", ",", ",,",
-      "[", "]", "{", "}", "#", "--", "-", "A100-40=4/4", "A100-40@z=1000000000/1", "1GiB", "-1GiB", "99999999TiB", "1s", "-1s", "1e30h", "0.1%", "200%"};
-  if (dice.chance(0.05)) return std::string(static_cast<std::size_t>(dice.pick(256, 20000)), dice.one_of<char>({'a', '9', '/', '\xff', '('}));
+  static const std::vector<std::string> values{"",
+                                               " ",
+                                               "0",
+                                               "-0",
+                                               "-1",
+                                               "1",
+                                               "2147483647",
+                                               "2147483648",
+                                               "-2147483649",
+                                               "4294967296",
+                                               "9223372036854775807",
+                                               "9223372036854775808",
+                                               "18446744073709551616",
+                                               "1e308",
+                                               "1e309",
+                                               "-1e309",
+                                               "1e-320",
+                                               "nan",
+                                               "inf",
+                                               "-inf",
+                                               "0x7f",
+                                               "1_000",
+                                               "1,5",
+                                               "007",
+                                               "true",
+                                               "null",
+                                               "none",
+                                               "\n",
+                                               "a\nflotilla: error: b",
+                                               "\r",
+                                               "\t",
+                                               "\x1b[2J",
+                                               "\x1b]0;t\x07",
+                                               std::string("\0", 1),
+                                               "\xff\xfe",
+                                               "\xc3\x28",
+                                               "\xe2\x80\xae",
+                                               "\xed\xa0\x80",
+                                               "%s%n",
+                                               "$(true)",
+                                               "`true`",
+                                               "a[$(true)]",
+                                               "../..",
+                                               ".",
+                                               "..",
+                                               "a/b",
+                                               "*",
+                                               "~",
+                                               "'",
+                                               "\"",
+                                               "\\",
+                                               ";",
+                                               "|",
+                                               "=",
+                                               "==",
+                                               ":",
+                                               "@",
+                                               ",",
+                                               ",,",
+                                               "[",
+                                               "]",
+                                               "{",
+                                               "}",
+                                               "#",
+                                               "--",
+                                               "-",
+                                               "A100-40=4/4",
+                                               "A100-40@z=1000000000/1",
+                                               "1GiB",
+                                               "-1GiB",
+                                               "99999999TiB",
+                                               "1s",
+                                               "-1s",
+                                               "1e30h",
+                                               "0.1%",
+                                               "200%"};
+  if (dice.chance(0.05))
+    return std::string(static_cast<std::size_t>(dice.pick(256, 20000)), dice.one_of<char>({'a', '9', '/', '\xff', '('}));
   return dice.one_of(values);
 }
 
@@ -191,7 +278,8 @@ std::string damaged_bytes(std::string bytes, Dice& dice) {
 
 std::string damaged_lines(std::string text, Dice& dice) {
   if (dice.chance(0.2)) return damaged_bytes(std::move(text), dice);
-  for (int times = dice.pick(1, 4); times > 0; --times) damage_piece(text, dice.one_of<const char*>({"\n", " \n\t", " =|,:/\n", "\""}), dice);
+  for (int times = dice.pick(1, 4); times > 0; --times)
+    damage_piece(text, dice.one_of<const char*>({"\n", " \n\t", " =|,:/\n", "\""}), dice);
   return text;
 }
 
@@ -215,10 +303,13 @@ std::string damaged_toml(const std::string& text, Dice& dice) {
     const auto [at, size] = dice.one_of(lines);
     const auto line = damaged.substr(at, size);
     const auto equals = line.find('=');
-    const auto value = dice.one_of<std::string>({awkward_value(dice), '"' + awkward_value(dice) + '"', "[]", "[[]]", "{}", "[1, \"a\"]", "1979-05-27",
-                                                 "\"\"\"\n\n\"\"\"", std::string(static_cast<std::size_t>(dice.pick(10, 5000)), '[')});
-    if (equals != std::string::npos && dice.chance(0.7)) damaged.replace(at + equals + 1, size - equals - 1, value);
-    else damage_piece(damaged, "\n", dice);
+    const auto value =
+        dice.one_of<std::string>({awkward_value(dice), '"' + awkward_value(dice) + '"', "[]", "[[]]", "{}", "[1, \"a\"]", "1979-05-27",
+                                  "\"\"\"\n\n\"\"\"", std::string(static_cast<std::size_t>(dice.pick(10, 5000)), '[')});
+    if (equals != std::string::npos && dice.chance(0.7))
+      damaged.replace(at + equals + 1, size - equals - 1, value);
+    else
+      damage_piece(damaged, "\n", dice);
   }
   return damaged;
 }
@@ -235,9 +326,12 @@ void damage_entry_below(const fs::path& folder, Dice& dice) {
     const auto all = entries_below(folder);
     if (all.empty()) return;
     const auto entry = dice.one_of(all);
-    if (dice.chance(0.1)) rename_entry(entry, dice);
-    else if (dice.chance(0.1)) replace_entry(entry, dice);
-    else if (fs::is_regular_file(fs::symlink_status(entry))) damage_file(entry, dice);
+    if (dice.chance(0.1))
+      rename_entry(entry, dice);
+    else if (dice.chance(0.1))
+      replace_entry(entry, dice);
+    else if (fs::is_regular_file(fs::symlink_status(entry)))
+      damage_file(entry, dice);
   }
 }
 

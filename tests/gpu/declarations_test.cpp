@@ -50,6 +50,7 @@ static_assert(nvtx::core_module == NVTX_CB_MODULE_CORE && nvtx::domain_module ==
               nvtx::range_push == NVTX_CBID_CORE_RangePushA && nvtx::range_pop == NVTX_CBID_CORE_RangePop &&
               nvtx::functions_of_module == NVTX_CBID_CORE_SIZE && nvtx::functions_of_module == NVTX_CBID_CORE2_SIZE &&
               nvtx::module_tables == NVTX_ETID_CALLBACKS && nvtx::version_table == NVTX_ETID_VERSIONINFO);
-static_assert(sizeof(nvtx::ModuleTables) == sizeof(NvtxExportTableCallbacks) && sizeof(nvtx::VersionTable) == sizeof(NvtxExportTableVersionInfo));
+static_assert(sizeof(nvtx::ModuleTables) == sizeof(NvtxExportTableCallbacks) &&
+              sizeof(nvtx::VersionTable) == sizeof(NvtxExportTableVersionInfo));
 
 }  // namespace

@@ -26,7 +26,10 @@ TEST(Soak, EndsByTimeWithTheSameBitsOnAllThreads) {
   SoakTest test;
   test.length = {2.5};
   int told = 0;
-  test.progress = [&](const bench::Soak& soak) { ++told; EXPECT_LE(soak.lasted.value, 600); };
+  test.progress = [&](const bench::Soak& soak) {
+    ++told;
+    EXPECT_LE(soak.lasted.value, 600);
+  };
   const auto soak = health::soak(test);
   EXPECT_EQ(soak.ended, "time");
   EXPECT_GE(soak.lasted.value, 2.5);

@@ -220,7 +220,8 @@ TEST(Fence, SubRoomsMakeNoCircle) {
     const fs::path folder = root / *part / *std::next(part) / *std::next(part, 2);
     if (to != from && fs::is_directory(folder / to)) arrows[include.room + "/" + from].insert(include.room + "/" + to);
   }
-  for (const auto& [sub_room, _] : arrows) EXPECT_FALSE(reaches(arrows, sub_room, sub_room)) << sub_room << " includes itself by way of others";
+  for (const auto& [sub_room, _] : arrows)
+    EXPECT_FALSE(reaches(arrows, sub_room, sub_room)) << sub_room << " includes itself by way of others";
 }
 
 TEST(Fence, PublicHeadersAreForOtherRooms) {
@@ -264,7 +265,8 @@ TEST(Fence, BackendsAreFilesNotConditionals) {
     }
 }
 
-// One name, one type: of those in headers that stand in a namespace. A nested type is read beside its class, a specialization is its template.
+// One name, one type: of those in headers that stand in a namespace. A nested type is read beside its class, a specialization is its
+// template.
 TEST(House, EachNameInTheHeadersHasOneType) {
   static const std::regex type{R"(^(?:template\s*<[^>]*>\s*)?(?:struct|class|enum class) ([A-Z]\w*)(?: final)?(?: : [^;(]*)?\s*\{)"};
   std::map<std::string, std::set<std::string>> places;

@@ -47,7 +47,8 @@ TEST_F(Continuations, MayBeTokens) {
 }
 
 TEST_F(Continuations, AreRefusedWithTheirLine) {
-  expect_refused([&] { read("{\"context\": \"a\", \"continuation\": \"b\"}\n{\"context\": \"a\"}\n"); }, "requests.jsonl:2", "continuation");
+  expect_refused([&] { read("{\"context\": \"a\", \"continuation\": \"b\"}\n{\"context\": \"a\"}\n"); }, "requests.jsonl:2",
+                 "continuation");
   expect_refused([&] { read(R"({"context": "", "continuation": "b"})"); }, "requests.jsonl:1", "empty context");
   expect_refused([&] { read(R"({"context": "a", "continuation": ""})"); }, "requests.jsonl:1", "no token");
   expect_refused([&] { read(R"({"context_tokens": [256], "continuation_tokens": [1]})"); }, "/context_tokens/0", "255");

@@ -54,7 +54,8 @@ class ReferenceModel : public ::testing::TestWithParam<const char*> {
 
 TEST_P(ReferenceModel, HasPyTorchsLossOnAFile) {
   const auto file = folder_ / "tokens.u16";
-  std::ofstream{file, std::ios::binary}.write(reinterpret_cast<const char*>(tokens_.data()), static_cast<std::streamsize>(2 * tokens_.size()));
+  std::ofstream{file, std::ios::binary}.write(reinterpret_cast<const char*>(tokens_.data()),
+                                              static_cast<std::streamsize>(2 * tokens_.size()));
   Codec codec{{}, numbers_.model.vocabulary};
   std::vector<Text> texts;
   for (int i = 0; i < 2; ++i) texts.push_back(Text::open(file, data::Format::raw_uint16, codec));
@@ -77,13 +78,15 @@ TEST_P(ReferenceModel, ScoresDocumentsThatAreKeptApartAsIfEachWereAFile) {
   for (int window = 0; window < 3; ++window)
     for (const int size : {3 + window, length - 3 - window}) {
       std::vector<std::uint16_t> document;
-      for (int i = 0; i < size - 1; ++i) document.push_back(static_cast<std::uint16_t>(1 + tokens_[document.size() + documents.size()] % (numbers_.model.vocabulary - 1)));
+      for (int i = 0; i < size - 1; ++i)
+        document.push_back(static_cast<std::uint16_t>(1 + tokens_[document.size() + documents.size()] % (numbers_.model.vocabulary - 1)));
       document.push_back(end);
       documents.push_back(document);
     }
   Codec codec{{}, numbers_.model.vocabulary};
   const auto text_of = [&](const std::string& name, const std::vector<std::uint16_t>& tokens) {
-    std::ofstream{folder_ / name, std::ios::binary}.write(reinterpret_cast<const char*>(tokens.data()), static_cast<std::streamsize>(2 * tokens.size()));
+    std::ofstream{folder_ / name, std::ios::binary}.write(reinterpret_cast<const char*>(tokens.data()),
+                                                          static_cast<std::streamsize>(2 * tokens.size()));
     return Text::open(folder_ / name, data::Format::raw_uint16, codec);
   };
   std::vector<std::uint16_t> packed;
@@ -102,7 +105,9 @@ TEST_P(ReferenceModel, ScoresDocumentsThatAreKeptApartAsIfEachWereAFile) {
     EXPECT_EQ(found.tokens, expected.tokens);
     EXPECT_NEAR(found.log_probability, expected.log_probability, tests::reference_tolerance * std::abs(expected.log_probability));
     const auto mixed = evaluate(joined, together, codec).front();
-    EXPECT_GT(std::abs(mixed.log_probability - expected.log_probability), 20 * tests::reference_tolerance * std::abs(expected.log_probability)) << "it matters";
+    EXPECT_GT(std::abs(mixed.log_probability - expected.log_probability),
+              20 * tests::reference_tolerance * std::abs(expected.log_probability))
+        << "it matters";
   }
 }
 
@@ -165,7 +170,8 @@ TEST_P(ReferenceModel, GoesOnWithPyTorchsLikeliestToken) {
       const auto all = sequence(s);
       const auto row = log_probabilities(s, prompt - 1);
       const auto likeliest = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
-      EXPECT_EQ(generate(model, std::span{all}.first(static_cast<std::size_t>(prompt)), {.tokens = 1}), (std::vector{likeliest})) << s << prompt;
+      EXPECT_EQ(generate(model, std::span{all}.first(static_cast<std::size_t>(prompt)), {.tokens = 1}), (std::vector{likeliest}))
+          << s << prompt;
     }
 }
 

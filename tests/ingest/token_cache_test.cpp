@@ -20,7 +20,8 @@ namespace {
 using Paths = std::vector<std::filesystem::path>;
 using tests::expect_refused;
 
-constexpr const char* small_tokenizer = R"({"added_tokens": [{"id": 4, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
+constexpr const char* small_tokenizer =
+    R"({"added_tokens": [{"id": 4, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
   "normalized": false, "special": true}], "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3}, "merges": ["a b"]}})";
 
 class TokenCache : public ::testing::Test {
@@ -42,7 +43,8 @@ class TokenCache : public ::testing::Test {
   }
   std::string many_lines() const {
     std::string lines;
-    for (int i = 0; lines.size() < 6'000'000; ++i) lines += "{\"text\": \"" + std::string(static_cast<std::size_t>(i * 37 % 2000), 'a') + "\"}\n";
+    for (int i = 0; lines.size() < 6'000'000; ++i)
+      lines += "{\"text\": \"" + std::string(static_cast<std::size_t>(i * 37 % 2000), 'a') + "\"}\n";
     return lines;
   }
 
@@ -54,7 +56,8 @@ class TokenCache : public ::testing::Test {
 };
 
 TEST_F(TokenCache, HoldsTheTokensOfTextAndLeavesTokenFilesAlone) {
-  const std::filesystem::path lines = folder_.write("some.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"b\"}"), plain = folder_.write("some.txt", "aab");
+  const std::filesystem::path lines = folder_.write("some.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"b\"}"),
+                              plain = folder_.write("some.txt", "aab");
   const std::filesystem::path packed = folder_ / "packed.gz";
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> out{gzopen(packed.c_str(), "wb"), gzclose};
   gzwrite(out.get(), "ba", 2);

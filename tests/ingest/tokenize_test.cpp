@@ -260,7 +260,8 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   expect_refused([&] { tokenize(options({there, folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent.partial")) << "nothing is begun";
   expect_refused([&] { tokenize(options({folder_}, "folder"), always); }, "regular file");
-  expect_refused([&] { tokenize(options({folder_.write("g.jsonl", std::string(66 << 20, ' '))}, "g"), always); }, "g.jsonl:1", "a line of more than");
+  expect_refused([&] { tokenize(options({folder_.write("g.jsonl", std::string(66 << 20, ' '))}, "g"), always); }, "g.jsonl:1",
+                 "a line of more than");
 }
 
 /// The program was ended between the two renames that put a pair in place.

@@ -17,8 +17,7 @@ TEST(Console, AStepIsOneLine) {
 TEST(Console, ColumnsKeepTheirPlace) {
   const auto early = step_line({1, 10.9, 950, 1.5, 0.05, 0, 0, 86400 * 2, 0, 0}, 20000);
   const auto late = step_line({20000, 0.5, 1.5e6, 0.0123, 1, 0, 0, 0, 0, 0}, 20000);
-  for (const auto* word : {"loss", "tok/s", "mfu", "eta"})
-    EXPECT_EQ(early.find(word), late.find(word)) << early << "\n" << late;
+  for (const auto* word : {"loss", "tok/s", "mfu", "eta"}) EXPECT_EQ(early.find(word), late.find(word)) << early << "\n" << late;
 }
 
 TEST(Console, AStepFitsEightyColumns) {

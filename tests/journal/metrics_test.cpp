@@ -79,9 +79,10 @@ TEST(Metrics, ACorrectionReadsBackAsWritten) {
 TEST(Metrics, ACorrectionHasALineForEachTypeAndKindOfLink) {
   const auto lines = wrong_figures_in_words(correction());
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0],
-            "cpu \"x\": operations take 1.29 to 1.34 times as long as in the profile (attention_forward 1.29, mlp_forward 1.34; quartiles 1.27 to "
-            "1.36, error bar 8.0 %)");
+  EXPECT_EQ(
+      lines[0],
+      "cpu \"x\": operations take 1.29 to 1.34 times as long as in the profile (attention_forward 1.29, mlp_forward 1.34; quartiles 1.27 to "
+      "1.36, error bar 8.0 %)");
   EXPECT_EQ(lines[1], "messages between hosts take 2.10 times as long as in the profile (quartiles 2.04 to 2.26, error bar 8.0 %)");
   auto record = correction();
   EXPECT_NE(correction_in_words(record).find("by the corrected profile"), std::string::npos);

@@ -9,7 +9,8 @@ using namespace testing;
 
 /// Steps after `from` up to `to`, each of a second and with its number as loss.
 void steps(MetricsWriter& writer, std::int64_t from, std::int64_t to) {
-  for (auto step = from + 1; step <= to; ++step) writer.write(StepRecord{.step = step, .loss = static_cast<double>(step), .step_seconds = 1});
+  for (auto step = from + 1; step <= to; ++step)
+    writer.write(StepRecord{.step = step, .loss = static_cast<double>(step), .step_seconds = 1});
 }
 void begin(MetricsWriter& writer, std::int64_t step) { writer.write(StartRecord{.step = step}); }
 

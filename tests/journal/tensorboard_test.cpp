@@ -133,8 +133,17 @@ TEST(Tensorboard, EveryRecordIsReadBack) {
   {
     TensorboardFile file{folder / "logs", "n1/../x", 1, 0, texts};
     for (int step = 1; step <= 200; ++step)
-      file.write(StepRecord{.step = step, .loss = 1.0 / step, .tokens_per_second = 1e6, .step_seconds = 0.5, .share_of_peak = 0.4, .learning_rate = 3e-4, .gradient_norm = 2, .time = 1000.25 + step, .sources = {{"web", 2.0 / step, 64}}});
-    file.write(EvaluationRecord{.step = 200, .loss = 0.75, .sequences = 64, .seconds = 2, .time = 1300, .sources = {{"web", 0.5}, {"code", 1.0}}});
+      file.write(StepRecord{.step = step,
+                            .loss = 1.0 / step,
+                            .tokens_per_second = 1e6,
+                            .step_seconds = 0.5,
+                            .share_of_peak = 0.4,
+                            .learning_rate = 3e-4,
+                            .gradient_norm = 2,
+                            .time = 1000.25 + step,
+                            .sources = {{"web", 2.0 / step, 64}}});
+    file.write(
+        EvaluationRecord{.step = 200, .loss = 0.75, .sequences = 64, .seconds = 2, .time = 1300, .sources = {{"web", 0.5}, {"code", 1.0}}});
     file.write(CheckpointRecord{.step = 200, .bytes = 1, .seconds = 3, .time = 1301});
   }
   const auto all = files_in(folder / "logs");

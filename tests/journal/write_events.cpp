@@ -9,7 +9,13 @@ namespace {
 
 void steps(TensorboardFile& file, std::int64_t first, std::int64_t last, double more, double time) {
   for (auto step = first; step <= last; ++step)
-    file.write(StepRecord{.step = step, .loss = more + 1.0 / static_cast<double>(step), .tokens_per_second = 1e5, .step_seconds = 0.5, .share_of_peak = 0.4, .learning_rate = 3e-4, .gradient_norm = 2,
+    file.write(StepRecord{.step = step,
+                          .loss = more + 1.0 / static_cast<double>(step),
+                          .tokens_per_second = 1e5,
+                          .step_seconds = 0.5,
+                          .share_of_peak = 0.4,
+                          .learning_rate = 3e-4,
+                          .gradient_norm = 2,
                           .time = time + static_cast<double>(step)});
 }
 

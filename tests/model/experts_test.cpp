@@ -27,13 +27,11 @@ TEST(Experts, ParametersAreThePublishedModels) {
     std::int64_t all, active;
     double said;
   };
-  for (const auto& [name, all, active, said] : {Published{"mixtral-8x7b", 46702792704, 12879925248, 12.9},
-                                                Published{"mixtral-8x22b", 140620634112, 39152031744, 39},
-                                                Published{"qwen1.5-moe-a2.7b", 14315784192, 2689173504, 2.7},
-                                                Published{"qwen3-30b-a3b", 30532122624, 3353032704, 3.3},
-                                                Published{"qwen3-235b-a22b", 235093634560, 22190763520, 22},
-                                                Published{"olmoe-1b-7b", 6919161856, 1282017280, 1.3},
-                                                Published{"deepseek-moe-16b", 16375728128, 2828650496, 2.8}}) {
+  for (const auto& [name, all, active, said] :
+       {Published{"mixtral-8x7b", 46702792704, 12879925248, 12.9}, Published{"mixtral-8x22b", 140620634112, 39152031744, 39},
+        Published{"qwen1.5-moe-a2.7b", 14315784192, 2689173504, 2.7}, Published{"qwen3-30b-a3b", 30532122624, 3353032704, 3.3},
+        Published{"qwen3-235b-a22b", 235093634560, 22190763520, 22}, Published{"olmoe-1b-7b", 6919161856, 1282017280, 1.3},
+        Published{"deepseek-moe-16b", 16375728128, 2828650496, 2.8}}) {
     const Config c = built_in(name);
     EXPECT_EQ(parameter_count(c), all) << name;
     EXPECT_EQ(active_parameter_count(c), active) << name;
@@ -65,8 +63,7 @@ TEST(Experts, TensorsStandInPlaceOfTheFeedForwardLayer) {
 TEST(Experts, FlopsByHand) {
   const LayerShape one{1, 1};
   EXPECT_DOUBLE_EQ(flops(built_in("mixtral-8x7b"), one, Operation::mlp_forward), 2.0 * (2 * 3 * 4096.0 * 14336 + 4096 * 8));
-  EXPECT_DOUBLE_EQ(flops(built_in("qwen1.5-moe-a2.7b"), one, Operation::mlp_forward),
-                   2.0 * (3 * 2048.0 * (4 * 1408 + 5632) + 2048 * 60));
+  EXPECT_DOUBLE_EQ(flops(built_in("qwen1.5-moe-a2.7b"), one, Operation::mlp_forward), 2.0 * (3 * 2048.0 * (4 * 1408 + 5632) + 2048 * 60));
   const Config deepseek = built_in("deepseek-moe-16b");  // the mean of 27 blocks with experts and one without
   const double dense = 3 * 2048.0 * 10944, experts = 3 * 2048.0 * (6 * 1408 + 2816) + 2048 * 64;
   EXPECT_NEAR(flops(deepseek, one, Operation::mlp_forward), 2 * (27 * experts + dense) / 28, 1);
@@ -100,8 +97,8 @@ TEST(Experts, TrafficHasTheWeightsThatAreHere) {
   EXPECT_NEAR(bytes() - 8 * each, 1024 * token, 0.001 * each);
 }
 
-/// Of two tokens in bf16, beside what Mixtral's dense sister keeps: twice its hidden columns, the probabilities of eight experts in fp32, and
-/// the tokens before and behind two experts.
+/// Of two tokens in bf16, beside what Mixtral's dense sister keeps: twice its hidden columns, the probabilities of eight experts in fp32,
+/// and the tokens before and behind two experts.
 TEST(Experts, ABlockKeepsWhatItsTokensGoThrough) {
   const Config c = built_in("mixtral-8x7b");
   Config dense = c;
@@ -154,7 +151,10 @@ TEST(Experts, AreInTheFingerprint) {
   const Config c = built_in("deepseek-moe-16b");
   for (const auto& change : {+[](Config& d) { d.experts.count = 32; }, +[](Config& d) { d.experts.per_token = 2; },
                              +[](Config& d) { d.experts.width = 64; }, +[](Config& d) { d.experts.shared_width = 64; },
-                             +[](Config& d) { d.experts.dense_blocks = {0, 1}; }, +[](Config& d) { d.experts = {}; }}) {
+                             +[](Config& d) {
+                               d.experts.dense_blocks = {0, 1};
+                             },
+                             +[](Config& d) { d.experts = {}; }}) {
     Config other = c;
     change(other);
     EXPECT_NE(fingerprint(other, 64), fingerprint(c, 64));

@@ -11,9 +11,22 @@ namespace {
 constexpr Operation all_operations(int i) { return static_cast<Operation>(i); }
 
 std::vector<Segment> segments(const BlockLayout& l) {
-  return {l.norm1_stats, l.attention_input, l.raw_heads, l.qkv, l.log_sum_exp, l.attention_output,
-          l.raw_attention, l.raw_attention_stats, l.middle, l.norm2_stats, l.ff_input, l.up, l.activated,
-          l.raw_feed_forward, l.raw_feed_forward_stats, l.end};
+  return {l.norm1_stats,
+          l.attention_input,
+          l.raw_heads,
+          l.qkv,
+          l.log_sum_exp,
+          l.attention_output,
+          l.raw_attention,
+          l.raw_attention_stats,
+          l.middle,
+          l.norm2_stats,
+          l.ff_input,
+          l.up,
+          l.activated,
+          l.raw_feed_forward,
+          l.raw_feed_forward_stats,
+          l.end};
 }
 
 TEST(Operations, NamesRoundTrip) {

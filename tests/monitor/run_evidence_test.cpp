@@ -39,7 +39,9 @@ struct RunOf {
     program = program::lower(plan, runtime);
   }
 
-  simulate::Forecast forecast(const cluster::Profile& profile) const { return simulate::ProgramForecaster{profile, runtime, {}}.forecast(plan, true); }
+  simulate::Forecast forecast(const cluster::Profile& profile) const {
+    return simulate::ProgramForecaster{profile, runtime, {}}.forecast(plan, true);
+  }
 
   static std::vector<simulate::Span> spans_of(const simulate::Forecast& forecast, Rank rank) {
     std::vector<simulate::Span> spans;
@@ -72,7 +74,8 @@ struct RunOf {
   /// Relative errors of the forecast, before and after.
   std::pair<double, double> errors() const {
     const auto real = forecast(is).iteration;
-    return {std::abs(forecast(believes).iteration / real - 1), std::abs(forecast(cluster::corrected(believes, wrong())).iteration / real - 1)};
+    return {std::abs(forecast(believes).iteration / real - 1),
+            std::abs(forecast(cluster::corrected(believes, wrong())).iteration / real - 1)};
   }
 
   plan::Plan plan;
@@ -84,7 +87,8 @@ struct RunOf {
 std::vector<plan::Plan> plans() {
   std::vector<plan::Plan> all;
   const auto model = model::built_in("gpt2-mini");
-  for (const auto& [data, pipeline, tensor, microbatch] : {std::tuple{4, 1, 1, 2}, {2, 2, 1, 2}, {1, 4, 1, 4}, {2, 1, 2, 4}, {1, 2, 2, 2}, {4, 1, 1, 4}})
+  for (const auto& [data, pipeline, tensor, microbatch] :
+       {std::tuple{4, 1, 1, 2}, {2, 2, 1, 2}, {1, 4, 1, 4}, {2, 1, 2, 4}, {1, 2, 2, 2}, {4, 1, 1, 4}})
     all.push_back(plan::even_plan(model, tokens, batch, Precision::fp32, data, pipeline, tensor, microbatch));
   return all;
 }
@@ -174,7 +178,8 @@ TEST(RunEvidence, AMomentInWhichTheRankDidNotRunDoesNotCount) {
   const auto& instructions = run.program.classes.at(static_cast<std::size_t>(run.program.ranks[0].rank_class)).instructions;
   int forward = -1;
   for (std::size_t i = 0; i < instructions.size(); ++i)
-    if (const auto* work = instructions[i].as<program::LayerOperation>(); work != nullptr && work->operation == model::Operation::mlp_forward)
+    if (const auto* work = instructions[i].as<program::LayerOperation>();
+        work != nullptr && work->operation == model::Operation::mlp_forward)
       forward = static_cast<int>(i);
   ASSERT_GE(forward, 0);
   const std::vector<TimedRun> runs{{forward, 0, 0.1}, {forward, 0, 0.1}, {forward, 0, 9}};

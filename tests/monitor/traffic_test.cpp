@@ -57,7 +57,8 @@ TEST(Traffic, StagesSendAndReplicasSum) {
   const auto profile = ranks_on_hosts(2, 1);
   const auto staged = traffic_of_instructions(program::lower(even_plan(1, 2, 1), {}), Rank{0}, profile, first(2));
   EXPECT_GT(sum_of(staged, sends).instructions, 0);
-  EXPECT_EQ(sum_of(staged, sends).instructions, sum_of(staged, [](const InstructionTraffic& instruction) { return instruction.peer == 1; }).instructions);
+  EXPECT_EQ(sum_of(staged, sends).instructions,
+            sum_of(staged, [](const InstructionTraffic& instruction) { return instruction.peer == 1; }).instructions);
   const auto replicated = traffic_of_instructions(program::lower(even_plan(2, 1, 1), {}), Rank{0}, profile, first(2));
   EXPECT_EQ(sum_of(replicated, sends).instructions, 0);
   EXPECT_GT(sum_of(replicated, sums).seconds, 0);

@@ -90,7 +90,8 @@ TEST(WrongFigures, OneSlowDeviceIsNotItsTypesFigure) {
 }
 
 TEST(WrongFigures, TypesAreJudgedApart) {
-  const auto found = wrong({{of_operation("mlp_forward", 0.4, iterations(0.41), "a")}, {of_operation("mlp_forward", 0.4, iterations(0.6), "b")}});
+  const auto found =
+      wrong({{of_operation("mlp_forward", 0.4, iterations(0.41), "a")}, {of_operation("mlp_forward", 0.4, iterations(0.6), "b")}});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].device_type, "b");
 }

@@ -25,8 +25,9 @@ const std::string program = SESSION_PROGRAM;
 constexpr int tries = 3;
 const std::string outside = "env -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u SLURM_NTASKS -u SLURM_STEP_NUM_TASKS ";
 
-/// Three ranks under mpirun. Open MPI 4.1 with PMIx 4.2 may wait for ever in PMIx_server_finalize once an abort has ended all ranks (seen once in
-/// some 50 runs of this test): there the launcher alone is left. It is killed and the run made again. A rank that is left is never forgiven.
+/// Three ranks under mpirun. Open MPI 4.1 with PMIx 4.2 may wait for ever in PMIx_server_finalize once an abort has ended all ranks (seen
+/// once in some 50 runs of this test): there the launcher alone is left. It is killed and the run made again. A rank that is left is never
+/// forgiven.
 Finished run_ranks(const std::string& how = "") {
   const flotilla::tests::TemporaryFolder folder;
   for (int attempt = 1;; ++attempt) {

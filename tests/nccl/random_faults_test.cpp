@@ -34,8 +34,8 @@ struct Fault {
 };
 
 Fault random_fault(std::mt19937& random) {
-  static const std::vector<std::string> kinds{"init_hang", "init_slow", "init_die", "init_stop", "init_unplug", "hang",  "slow",
-                                              "die",       "stop",      "unplug",   "async",     "wrong"};
+  static const std::vector<std::string> kinds{"init_hang", "init_slow", "init_die", "init_stop", "init_unplug", "hang",
+                                              "slow",      "die",       "stop",     "unplug",    "async",       "wrong"};
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   Fault fault{kinds[static_cast<std::size_t>(below(static_cast<int>(kinds.size())))], below(members)};
   fault.at = 1 + below(fault.in_init() ? 2 : 2 * operations);

@@ -183,8 +183,10 @@ TEST(TomlLists, MayStandInNoSection) {
   EXPECT_EQ(table.entries()[0].places, (std::vector<std::string>{"tour.toml:1:1", "tour.toml:5:1"}));
   EXPECT_NE(to_markdown(table).find("## [[stop]] Stops"), std::string::npos);
   EXPECT_NE(help(table, 80).find("Stops [[stop]], job file only"), std::string::npos);
-  EXPECT_NE(tests::refusal([&] { table.read_toml("[[stop]]\nnam = 'a'\n", "tour.toml"); }).find("unknown key 'stop.nam'"), std::string::npos);
-  EXPECT_NE(tests::refusal([&] { table.read_toml("stop = 5\n", "tour.toml"); }).find("expected tables, got 5; write [[stop]]"), std::string::npos);
+  EXPECT_NE(tests::refusal([&] { table.read_toml("[[stop]]\nnam = 'a'\n", "tour.toml"); }).find("unknown key 'stop.nam'"),
+            std::string::npos);
+  EXPECT_NE(tests::refusal([&] { table.read_toml("stop = 5\n", "tour.toml"); }).find("expected tables, got 5; write [[stop]]"),
+            std::string::npos);
   Table others;
   others.section("other", "Another command");
   others.pass_over(table);
@@ -192,7 +194,8 @@ TEST(TomlLists, MayStandInNoSection) {
   EXPECT_EQ(others.passed_over(), std::vector<std::string>{"stop"});
 }
 
-constexpr const char* two_entries = "[data]\ntrain = [\"a\"]\n[[data.source]]\nname = \"web\"\nfiles = [\"a\", \"b\"]\n[[data.source]]\nweight = 0.1\n[model]\nname = \"x\"\n";
+constexpr const char* two_entries =
+    "[data]\ntrain = [\"a\"]\n[[data.source]]\nname = \"web\"\nfiles = [\"a\", \"b\"]\n[[data.source]]\nweight = 0.1\n[model]\nname = \"x\"\n";
 
 TEST(JobFile, ListsOfTables) {
   List list;

@@ -31,13 +31,15 @@ TEST(Document, IsWellFormedWhateverItIsAbout) {
 TEST(Document, MayLoadAndRunNothing) {
   const auto page = document("x", {});
   EXPECT_NE(page.find("default-src &#39;none&#39;"), std::string::npos);
-  for (const char* reach : {"http://", "https://", "url(", "@import", "src=", "href="}) EXPECT_EQ(page.find(reach), std::string::npos) << reach;
+  for (const char* reach : {"http://", "https://", "url(", "@import", "src=", "href="})
+    EXPECT_EQ(page.find(reach), std::string::npos) << reach;
 }
 
 TEST(Document, SectionsWithoutContentAreLeftOut) { EXPECT_TRUE(section("slow devices", {}).empty()); }
 
 TEST(WellFormed, SeesWhatIsNot) {
-  for (const char* broken : {"<p>", "</p>", "<p></i>", "a & b", "<p a=b></p>", "<p a=\"<\"></p>", "a < b", "<p a=\"1\"", "<p \"=\"x\"></p>"})
+  for (const char* broken :
+       {"<p>", "</p>", "<p></i>", "a & b", "<p a=b></p>", "<p a=\"<\"></p>", "a < b", "<p a=\"1\"", "<p \"=\"x\"></p>"})
     EXPECT_NE(tests::why_not_well_formed(std::string{"<!DOCTYPE html>\n"} + broken), "") << broken;
   EXPECT_EQ(tests::why_not_well_formed("<!DOCTYPE html>\n<p a=\"&amp;\">x<br/></p>"), "");
 }

@@ -62,7 +62,13 @@ TEST(ScatterPlot, EachPointSaysWhatItIs) {
 }
 
 TEST(HeatMap, ShowsWhatWasNotMeasured) {
-  const HeatMap map{{"Bandwidth", ""}, "from", "to", {"n1", "n2"}, {"n1", "n2"}, {{std::nullopt, 10.0}, {20.0, std::nullopt}}, {.label = "bandwidth", .unit = "GB/s"}};
+  const HeatMap map{{"Bandwidth", ""},
+                    "from",
+                    "to",
+                    {"n1", "n2"},
+                    {"n1", "n2"},
+                    {{std::nullopt, 10.0}, {20.0, std::nullopt}},
+                    {.label = "bandwidth", .unit = "GB/s"}};
   const auto text = checked(figure(map));
   EXPECT_EQ(count(text, "n1 to n2: 10 GB/s"), 2u);
   EXPECT_EQ(count(text, "class=\"none\""), 4u);
@@ -99,8 +105,11 @@ TEST(Gantt, ManySmallBarsBecomeFew) {
 }
 
 TEST(BarChart, HasALimitAndASum) {
-  const BarChart chart{{"Memory", ""}, {.quantity = Quantity::bytes, .from_zero = true}, {{Colour::blue, "weights"}, {Colour::green, "gradients"}},
-                       {{"stage 0", {1024.0, 1024.0}, 4096.0}}, "device has"};
+  const BarChart chart{{"Memory", ""},
+                       {.quantity = Quantity::bytes, .from_zero = true},
+                       {{Colour::blue, "weights"}, {Colour::green, "gradients"}},
+                       {{"stage 0", {1024.0, 1024.0}, 4096.0}},
+                       "device has"};
   const auto text = checked(figure(chart));
   EXPECT_EQ(count(text, "class=\"limit\""), 2u);
   EXPECT_EQ(count(text, "<td class=\"number\">2.0 KiB</td>") + count(text, "<td class=\"number\">2 KiB</td>") +
@@ -109,7 +118,9 @@ TEST(BarChart, HasALimitAndASum) {
 }
 
 TEST(BoxDrawing, NamesStayText) {
-  checked(figure(BoxDrawing{{foreign, foreign}, {{foreign, foreign, {{1, Colour::blue, {foreign, foreign}}, {2, Colour::orange, {}}}}}, {{Colour::blue, foreign}}}));
+  checked(figure(BoxDrawing{{foreign, foreign},
+                            {{foreign, foreign, {{1, Colour::blue, {foreign, foreign}}, {2, Colour::orange, {}}}}},
+                            {{Colour::blue, foreign}}}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "few_blocks.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/utc.hpp"
 #include "flotilla/cluster/transports.hpp"
@@ -10,7 +11,6 @@
 #include "flotilla/model/operations.hpp"
 #include "flotilla/nccl/library.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
-#include "few_blocks.hpp"
 #include "freshness.hpp"
 #include "probe/tiny_probe.hpp"
 

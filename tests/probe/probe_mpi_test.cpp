@@ -15,8 +15,8 @@
 namespace {
 
 using namespace flotilla;
-using probe::ProbeRequest;
 using probe::patience;
+using probe::ProbeRequest;
 using probe::tiny;
 using probe::world;
 

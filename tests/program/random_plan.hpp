@@ -57,7 +57,8 @@ inline plan::Plan long_plan(std::mt19937& random) {
 inline plan::Plan random_plan(std::mt19937& random, int most_columns = 3) {
   const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
   const auto model = model::built_in(names[static_cast<std::size_t>(between(random, 0, 5))]);
-  const int data = between(random, 1, most_columns), pipeline = between(random, 1, std::min(4, model.layers())), tensor = between(random, 1, 3);
+  const int data = between(random, 1, most_columns), pipeline = between(random, 1, std::min(4, model.layers())),
+            tensor = between(random, 1, 3);
   std::vector<int> cuts{0, model.layers()};
   std::vector<int> inner;
   for (int layer = 1; layer < model.layers(); ++layer) inner.push_back(layer);
@@ -66,8 +67,8 @@ inline plan::Plan random_plan(std::mt19937& random, int most_columns = 3) {
   std::sort(cuts.begin(), cuts.end());
   const int microbatch = between(random, 1, 3);
   const int batch = data * microbatch * between(random, 1, 5) + between(random, 0, 2);
-  auto plan = plan::even_plan(model, 8 * between(random, 1, 3), batch, between(random, 0, 1) ? Precision::bf16 : Precision::fp32, data, pipeline,
-                              tensor, 1, plan::testing::any_schedule(random), cuts);
+  auto plan = plan::even_plan(model, 8 * between(random, 1, 3), batch, between(random, 0, 1) ? Precision::bf16 : Precision::fp32, data,
+                              pipeline, tensor, 1, plan::testing::any_schedule(random), cuts);
   std::vector<int> share(static_cast<std::size_t>(data), 1);
   for (int left = batch - data; left > 0; --left) ++share[static_cast<std::size_t>(between(random, 0, data - 1))];
   std::vector<int> quanta;

@@ -75,7 +75,8 @@ TEST_F(Mechanisms, LossesOfOneKernelKeepLogitsAsTheyCame) {
 
   const auto of_page = [&](const std::string& runtime, const std::string& month, const std::string& compile) {
     const std::string file = R"(, "file": "benchmarks/llama3_h100_)" + month + R"(_titan.md")";
-    return changed({{R"("torchtitan")", "\"" + runtime + "\"" + file}, {R"("zero": 3)", R"("zero": 3, "compile": )" + compile}}).one_kernel_loss;
+    return changed({{R"("torchtitan")", "\"" + runtime + "\"" + file}, {R"("zero": 3)", R"("zero": 3, "compile": )" + compile}})
+        .one_kernel_loss;
   };
   EXPECT_TRUE(of_page("torchtitan", "202506", "true"));
   EXPECT_FALSE(of_page("torchtitan", "202506", "false"));
@@ -283,8 +284,8 @@ TEST_F(Mechanisms, ADeviceWithoutAKnownLinkToItsHostIsNotForecast) {
 /// One communicator of NCCL uses one or two of a node's Omni-Path cards.
 TEST_F(Mechanisms, CommunicatorsReachLessOverOmniPath) {
   const auto rate = [&](const std::string& device, const std::string& network) {
-    const auto run = changed({{"H100-SXM5-80", device},
-                              {"\"devices_per_node\": 8", "\"devices_per_node\": 4, \"interconnect\": \"" + network + "\""}});
+    const auto run =
+        changed({{"H100-SXM5-80", device}, {"\"devices_per_node\": 8", "\"devices_per_node\": 4, \"interconnect\": \"" + network + "\""}});
     return published::express(run, catalogue_).run->runtime.layers->reduction_rate.value;
   };
   EXPECT_DOUBLE_EQ(rate("V100-SXM2-32", "4 x Omni-Path 100 Gbit/s"), 54.2e9 / 8);

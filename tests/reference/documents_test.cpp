@@ -17,7 +17,8 @@ class PackedDocuments : public ::testing::TestWithParam<const char*> {
     const auto stream = tests::reference_tokens(model);
     std::vector<std::int32_t> tokens;
     for (int s = 0; s < ReferenceNumbers::sequences; ++s)
-      for (int i = 0; i <= ReferenceNumbers::length; ++i) tokens.push_back(stream[static_cast<std::size_t>(s * ReferenceNumbers::length + i)]);
+      for (int i = 0; i <= ReferenceNumbers::length; ++i)
+        tokens.push_back(stream[static_cast<std::size_t>(s * ReferenceNumbers::length + i)]);
     return tokens;
   }
   const ReferenceNumbers want_ = tests::document_numbers(GetParam());
@@ -42,7 +43,8 @@ TEST_P(PackedDocuments, LossLogitsAndGradients) {
       EXPECT_LE(relative_difference(got.logits, want_.logits, 0), tests::reference_tolerance);
       const auto tensors = model::tensors(want_.model);
       for (std::size_t t = 0; t < tensors.size(); ++t)
-        EXPECT_LE(relative_difference(got.gradients.at(tensors[t].name), want_.gradients.at(tensors[t].name), scales[t]), tests::reference_tolerance)
+        EXPECT_LE(relative_difference(got.gradients.at(tensors[t].name), want_.gradients.at(tensors[t].name), scales[t]),
+                  tests::reference_tolerance)
             << tensors[t].name;
     }
 }

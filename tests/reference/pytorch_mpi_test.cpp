@@ -1,5 +1,5 @@
-// Training on one rank and on several against PyTorch from the weights that PyTorch has written: loss, gradients, and parameters after a few
-// AdamW updates.
+// Training on one rank and on several against PyTorch from the weights that PyTorch has written: loss, gradients, and parameters after a
+// few AdamW updates.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -28,9 +28,8 @@ struct ReferenceNumbers {
 
 /// One of `reference_models`. Throws std::runtime_error naming the file when its layout is not that of the model's tensors.
 ReferenceNumbers reference_numbers(const std::string& name);
-inline constexpr const char* reference_models[] = {"gpt2",       "opt",   "opt_post", "gpt_neo", "llama",
-                                                   "llama_tied", "qwen3", "gpt_neox", "bloom", "gemma2",
-                                                   "gemma3"};
+inline constexpr const char* reference_models[] = {"gpt2",  "opt",      "opt_post", "gpt_neo", "llama", "llama_tied",
+                                                   "qwen3", "gpt_neox", "bloom",    "gemma2",  "gemma3"};
 
 /// The same model where sequences hold several documents that are kept apart: one step, whose parameters were not updated. One of
 /// `document_models`. Throws likewise.

@@ -9,9 +9,10 @@ constexpr int steps = 16;
 
 /// Words of text_file() are the documents: they end with a space.
 Words job(const fs::path& run, int ranks, const Words& more = {}) {
-  return train(run, ranks, Words{text("--training.steps=", steps), "--training.warmup-steps=2", "--training.evaluate-every=8",
-                                 "--training.evaluate-sequences=8", "--checkpoint.every=4", "--data.documents=separate",
-                                 "--data.document-end=32"} + more);
+  return train(run, ranks,
+               Words{text("--training.steps=", steps), "--training.warmup-steps=2", "--training.evaluate-every=8",
+                     "--training.evaluate-sequences=8", "--checkpoint.every=4", "--data.documents=separate", "--data.document-end=32"} +
+                   more);
 }
 
 /// The run that nothing disturbs, on one rank.
@@ -70,7 +71,8 @@ TEST(DocumentsRun, NeedEndsThatAreKnown) {
   std::erase_if(command, [](const std::string& word) { return word.starts_with("--data.document-end"); });
   const auto ended = tests::run(command);
   EXPECT_EQ(ended.code, 65);
-  EXPECT_NE(the_error(ended).find("text.txt: a text file does not say where documents end, which data.documents = \"separate\" needs"), std::string::npos)
+  EXPECT_NE(the_error(ended).find("text.txt: a text file does not say where documents end, which data.documents = \"separate\" needs"),
+            std::string::npos)
       << ended.err;
 }
 
@@ -80,8 +82,9 @@ TEST(DocumentsRun, OfAMixtureInPhases) {
   const auto source = [](const char* name, const fs::path& file, double weight) {
     return text("[[data.source]]\nname = \"", name, "\"\nfiles = [\"", file.string(), "\"]\nweight = ", weight, "\n");
   };
-  const auto file = write(folder() / "mixture.toml", text("[[phase]]\nname = \"short\"\nsteps = 6\nlength = 16\n[[phase]]\nname = \"long\"\nsteps = 6\n",
-                                                          source("one", text_file(), 0.7), source("other", other, 0.3)));
+  const auto file =
+      write(folder() / "mixture.toml", text("[[phase]]\nname = \"short\"\nsteps = 6\nlength = 16\n[[phase]]\nname = \"long\"\nsteps = 6\n",
+                                            source("one", text_file(), 0.7), source("other", other, 0.3)));
   const auto command = [&](const std::string& run, int ranks, const Words& more = {}) {
     auto words = train(folder() / run, ranks, Words{file.string(), "--training.warmup-steps=2", "--checkpoint.every=3"} + more);
     std::erase_if(words, [](const std::string& word) { return word.starts_with("--data.train"); });
@@ -98,8 +101,10 @@ TEST(DocumentsRun, OfAMixtureInPhases) {
 }
 
 Ended evaluate(int ranks, const Words& more) {
-  return tests::run(mpirun(ranks) + Words{FLOTILLA_BINARY, "evaluate", unbroken().string(), "--data", text_file().string(), "--evaluate.format=text",
-                                          "--length=32", "--format=json"} + more);
+  return tests::run(mpirun(ranks) +
+                    Words{FLOTILLA_BINARY, "evaluate", unbroken().string(), "--data", text_file().string(), "--evaluate.format=text",
+                          "--length=32", "--format=json"} +
+                    more);
 }
 double loss_of(const Ended& ended) {
   EXPECT_EQ(ended.code, 0) << ended.err;

@@ -30,8 +30,9 @@ fs::path profile_with_operations(double factor) {
 }
 
 Words job(const fs::path& run, int steps, const Words& more = {}) {
-  return with(train(run, ranks, Words{text("--training.steps=", steps), "--checkpoint.every=10", "--plan=" + plan_file(2, 1, 1).string()} + more),
-              "--probe.file=", profile_with_operations(0.1).string());
+  return with(
+      train(run, ranks, Words{text("--training.steps=", steps), "--checkpoint.every=10", "--plan=" + plan_file(2, 1, 1).string()} + more),
+      "--probe.file=", profile_with_operations(0.1).string());
 }
 
 fs::path corrected_profile(const fs::path& run) { return run / "profile-corrected.json"; }

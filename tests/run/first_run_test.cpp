@@ -1,5 +1,5 @@
-// What somebody meets who runs the program for the first time: threads that leave the cores to others, lines that fit a terminal, a run that
-// goes on as it began.
+// What somebody meets who runs the program for the first time: threads that leave the cores to others, lines that fit a terminal, a run
+// that goes on as it began.
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -77,7 +77,8 @@ TEST_F(FirstRun, FitsEightyColumnsSpeaksFirstAndSumsUp) {
 
 /// mpirun gives its ranks a terminal in any case.
 TEST(UnderMpirun, TablesAreBoldOnATerminalOnly) {
-  const auto command = mpirun(1) + Words{FLOTILLA_BINARY, "plan", "--model.name=gpt2-tiny", "--pool=A100-40=2/2", "--training.global-batch=2"};
+  const auto command =
+      mpirun(1) + Words{FLOTILLA_BINARY, "plan", "--model.name=gpt2-tiny", "--pool=A100-40=2/2", "--training.global-batch=2"};
   const std::string bold = "\x1b[1m";
   const auto into_file = run(command);
   ASSERT_EQ(into_file.code, 0) << into_file.err;
@@ -99,7 +100,8 @@ TEST_F(FirstRun, MoreStepsKeepTheScheduleUnlessAsked) {
   const auto least = rate_of(6);
   const auto longer = go(9);
   ASSERT_EQ(longer.code, 0) << longer.err;
-  EXPECT_NE(longer.err.find("decays over 6 steps, as in the checkpoint, not over the 9 of --training.steps"), std::string::npos) << longer.err;
+  EXPECT_NE(longer.err.find("decays over 6 steps, as in the checkpoint, not over the 9 of --training.steps"), std::string::npos)
+      << longer.err;
   for (const int step : {7, 8, 9}) EXPECT_EQ(rate_of(step), least) << step;
   const auto asked = go(12, {"--training.decay-steps=12"});
   ASSERT_EQ(asked.code, 0) << asked.err;
@@ -125,7 +127,8 @@ TEST_F(FirstRun, ItsPlanIsWrittenFromTheCheckpointAndRunsAgain) {
   const auto file = folder() / "written-plan.json";
   const auto shown = run({FLOTILLA_BINARY, "inspect", run_, "--write-plan", file});
   ASSERT_EQ(shown.code, 0) << shown.err;
-  for (const auto& line : lines_of(shown.out)) EXPECT_LE(line.size(), 80 + (line.find(run_) == line.npos ? 0 : run_.string().size())) << line;
+  for (const auto& line : lines_of(shown.out))
+    EXPECT_LE(line.size(), 80 + (line.find(run_) == line.npos ? 0 : run_.string().size())) << line;
   const auto resumed = go(4, {"--plan=" + file.string()});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_NE(resumed.out.find("--plan "), std::string::npos) << resumed.out;

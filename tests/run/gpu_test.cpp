@@ -174,8 +174,7 @@ TEST(OnGpus, AttentionIsByCudnnWhereItAgrees) {
     const Words how{text("--training.steps=", steps), "--training.precision=bf16", "--device=gpu", "--device.attention=" + attention,
                     "--plan=" + plan.string()};
     const auto name = text("attention-", attention, more.empty() ? "" : "-wrong");
-    const auto ended =
-        run(train(folder() / name, ranks, how), Words{text("LD_LIBRARY_PATH=", libraries, "_cudnn:", libraries)} + more);
+    const auto ended = run(train(folder() / name, ranks, how), Words{text("LD_LIBRARY_PATH=", libraries, "_cudnn:", libraries)} + more);
     EXPECT_EQ(ended.code, 0) << ended.err;
     return std::pair{ended, losses(folder() / name)};
   };

@@ -94,7 +94,8 @@ class Kill : public testing::TestWithParam<Way> {
     }
     const auto living = process.ranks();
     const bool hit = living.contains(victim) && ::kill(living.at(victim), SIGKILL) == 0;
-    EXPECT_TRUE(wait_until([&] { return process.ranks().empty(); }, patience, Milliseconds{20})) << "the others hang\n" << process.states() << process.err();
+    EXPECT_TRUE(wait_until([&] { return process.ranks().empty(); }, patience, Milliseconds{20})) << "the others hang\n"
+                                                                                                 << process.states() << process.err();
     // Open MPI 4.1's launcher can hang when a rank dies while it connects to it. Then no rank is left, and we end the launcher.
     const auto ended = process.wait(Milliseconds{10000});
     EXPECT_TRUE(process.nothing_left());

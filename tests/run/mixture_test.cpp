@@ -24,15 +24,17 @@ class Mixture {
     write(folder_ / "code.txt", random_text(5, 9000));
     write(folder_ / "books.jsonl", lines(200, 9));
     write(folder_ / "books.txt", "# the shards\n\nbooks.jsonl\n");
-    write(folder_ / "job.toml", text("[data]\ntokenizer = \"", (folder_ / "tokenizer.json").string(), "\"\n", source("web", "web-*.jsonl", 0.6),
-                                     source("code", "code.txt", 0.3), "[[data.source]]\nname = \"books\"\nweight = 0.1\nepochs = 1\nmanifest = \"",
-                                     (folder_ / "books.txt").string(), "\"\n"));
+    write(folder_ / "job.toml",
+          text("[data]\ntokenizer = \"", (folder_ / "tokenizer.json").string(), "\"\n", source("web", "web-*.jsonl", 0.6),
+               source("code", "code.txt", 0.3), "[[data.source]]\nname = \"books\"\nweight = 0.1\nepochs = 1\nmanifest = \"",
+               (folder_ / "books.txt").string(), "\"\n"));
   }
 
   fs::path path(const std::string& name) const { return folder_ / name; }
   Words train(const fs::path& run, int ranks, const Words& more = {}) const {
-    auto words = tests::train(run, ranks, {path("job.toml").string(), text("--training.steps=", steps), "--training.warmup-steps=2",
-                                           "--training.evaluate-every=12", "--training.evaluate-sequences=4", "--checkpoint.every=6"});
+    auto words = tests::train(run, ranks,
+                              {path("job.toml").string(), text("--training.steps=", steps), "--training.warmup-steps=2",
+                               "--training.evaluate-every=12", "--training.evaluate-sequences=4", "--checkpoint.every=6"});
     std::erase_if(words, [](const std::string& word) { return word.starts_with("--data."); });
     return words + more;
   }
@@ -45,8 +47,10 @@ class Mixture {
   static std::string byte_tokenizer() {
     std::string vocabulary;
     for (char c = 'a'; c <= 'z'; ++c) vocabulary += text("\"", c, "\": ", c - 'a', ", ");
-    return text(R"({"added_tokens": [{"id": 28, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
-      "special": true}], "model": {"type": "BPE", "unk_token": "?", "vocab": {)", vocabulary, R"("?": 26, " ": 27}, "merges": []}})");
+    return text(
+        R"({"added_tokens": [{"id": 28, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+      "special": true}], "model": {"type": "BPE", "unk_token": "?", "vocab": {)",
+        vocabulary, R"("?": 26, " ": 27}, "merges": []}})");
   }
 
   fs::path folder_;

@@ -13,17 +13,19 @@ const fs::path& job_file() {
     const auto source = [](const char* name, const fs::path& text_file, double weight) {
       return text("[[data.source]]\nname = \"", name, "\"\nfiles = [\"", text_file.string(), "\"]\nweight = ", weight, "\n");
     };
-    return write(folder() / "phases.toml",
-                 text("[training]\nlength = 16\nglobal-batch = 4\nwarmup-steps = 2\n[[phase]]\nname = \"small\"\nsteps = 8\n[[phase]]\nname = "
-                      "\"large\"\nsteps = 8\nglobal-batch = 8\n[[phase]]\nname = \"long\"\nsteps = 8\nlength = 32\nglobal-batch = 6\nsources = "
-                      "[\"web\", \"code=0.75\"]\nlearning-rate-schedule = \"linear\"\nlearning-rate = 1e-4\nminimum-learning-rate = 0\n",
-                      source("web", web, 0.75), source("code", code, 0.25)));
+    return write(
+        folder() / "phases.toml",
+        text("[training]\nlength = 16\nglobal-batch = 4\nwarmup-steps = 2\n[[phase]]\nname = \"small\"\nsteps = 8\n[[phase]]\nname = "
+             "\"large\"\nsteps = 8\nglobal-batch = 8\n[[phase]]\nname = \"long\"\nsteps = 8\nlength = 32\nglobal-batch = 6\nsources = "
+             "[\"web\", \"code=0.75\"]\nlearning-rate-schedule = \"linear\"\nlearning-rate = 1e-4\nminimum-learning-rate = 0\n",
+             source("web", web, 0.75), source("code", code, 0.25)));
   }();
   return file;
 }
 
 Words phases(const fs::path& run, int ranks, const Words& more = {}) {
-  auto words = tests::train(run, ranks, {job_file().string(), "--training.evaluate-every=12", "--training.evaluate-sequences=4", "--checkpoint.keep=0"});
+  auto words = tests::train(
+      run, ranks, {job_file().string(), "--training.evaluate-every=12", "--training.evaluate-sequences=4", "--checkpoint.keep=0"});
   std::erase_if(words, [](const std::string& word) {
     return word.starts_with("--data.train") || word.starts_with("--training.length") || word.starts_with("--training.global-batch");
   });
@@ -72,7 +74,8 @@ TEST(PhasesRun, GoesThroughItsPhases) {
   EXPECT_NEAR(static_cast<double>(sources.at(1).drawn), 0.25 * 96 + 0.5 * 48, 2);
   const auto saved = checkpoint::latest(unbroken());
   ASSERT_TRUE(saved);
-  EXPECT_NE(saved->manifest.training.find("phase 3 = from step 16, length 32, global-batch 6, sources web=0.75, code=0.75"), std::string::npos)
+  EXPECT_NE(saved->manifest.training.find("phase 3 = from step 16, length 32, global-batch 6, sources web=0.75, code=0.75"),
+            std::string::npos)
       << saved->manifest.training;
 }
 
@@ -136,12 +139,14 @@ double process_memory(const Ended& ended) {
 }
 
 TEST(PhasesRun, RefusesALaterPhaseThatDoesNotFitAtOnce) {
-  const auto job = write(folder() / "too-long.toml", "[training]\nlength = 16\nglobal-batch = 4\n[plan]\nmicrobatch = 4\nrecompute = \"none\"\n"
-                                                     "[[phase]]\nname = \"short\"\nsteps = 2\n[[phase]]\nname = \"long\"\nsteps = 2\nlength = 256\n");
+  const auto job = write(folder() / "too-long.toml",
+                         "[training]\nlength = 16\nglobal-batch = 4\n[plan]\nmicrobatch = 4\nrecompute = \"none\"\n"
+                         "[[phase]]\nname = \"short\"\nsteps = 2\n[[phase]]\nname = \"long\"\nsteps = 2\nlength = 256\n");
   const auto train = [&](const char* name, const Words& more) {
-    return tests::run(mpirun(1) + Words{FLOTILLA_BINARY, "train", job.string(), "--model.name=gpt2-tiny", "--data.train=" + text_file().string(),
-                                        "--run.threads=1", "--probe.budget=300ms", "--probe.file=" + (folder() / "too-long.json").string(),
-                                        "--run.directory=" + (folder() / name).string()} +
+    return tests::run(mpirun(1) +
+                      Words{FLOTILLA_BINARY, "train", job.string(), "--model.name=gpt2-tiny", "--data.train=" + text_file().string(),
+                            "--run.threads=1", "--probe.budget=300ms", "--probe.file=" + (folder() / "too-long.json").string(),
+                            "--run.directory=" + (folder() / name).string()} +
                       more);
   };
   const auto trial = train("short-alone", {"--training.steps=2"});
@@ -185,8 +190,12 @@ TEST(PhasesRun, TheDocumentedJobRuns) {
   write(folder() / "documented-web-1.txt", random_text(3, 40000));
   write(folder() / "documented-books.txt", random_text(4, 20000));
   const auto run = folder() / "documented";
-  auto words = mpirun(2) + Words{FLOTILLA_BINARY, "train", write(folder() / "documented.toml", job).string(), "--run.directory=" + run.string(),
-                                 "--run.threads=1", "--probe.budget=500ms"};
+  auto words = mpirun(2) + Words{FLOTILLA_BINARY,
+                                 "train",
+                                 write(folder() / "documented.toml", job).string(),
+                                 "--run.directory=" + run.string(),
+                                 "--run.threads=1",
+                                 "--probe.budget=500ms"};
   const auto ended = tests::run(words);
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.out.find("phase 'anneal': steps 81 to 100, length 128, global batch 8"), std::string::npos) << ended.out;
@@ -199,12 +208,16 @@ TEST(PhasesRun, TheDocumentedJobRuns) {
 // ---- from a checkpoint
 
 Words from(const fs::path& run, int ranks, const fs::path& checkpoint, const Words& more = {}) {
-  return train(run, ranks, Words{"--training.steps=3", "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4", "--from", checkpoint.string()} + more);
+  return train(
+      run, ranks,
+      Words{"--training.steps=3", "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4", "--from", checkpoint.string()} +
+          more);
 }
 
 TEST(FromACheckpoint, ANewRunStartsWithItsWeights) {
   const auto base = folder() / "base";
-  const Words constant{"--training.steps=6", "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4", "--checkpoint.every=3", "--checkpoint.keep=0"};
+  const Words constant{"--training.steps=6", "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4",
+                       "--checkpoint.every=3", "--checkpoint.keep=0"};
   ASSERT_EQ(tests::run(train(base, 1, constant)).code, 0);
   const auto step = checkpoint::step_directory(base, 3);
   const auto weights = folder() / "tuned-weights", state = folder() / "tuned-state";
@@ -221,7 +234,9 @@ TEST(FromACheckpoint, ANewRunStartsWithItsWeights) {
   EXPECT_EQ(checkpoint::latest(state)->manifest.optimizer_steps, 6);
   const auto saved = checkpoint::latest(state);
   ASSERT_TRUE(saved);
-  EXPECT_EQ(std::ranges::count(saved->manifest.provenance, std::pair<std::string, std::string>{"weights", "base/step-3, with the optimizer's state"}), 1);
+  EXPECT_EQ(std::ranges::count(saved->manifest.provenance,
+                               std::pair<std::string, std::string>{"weights", "base/step-3, with the optimizer's state"}),
+            1);
 }
 
 TEST(FromACheckpoint, WhatIsNoneIsRefused) {
@@ -234,7 +249,8 @@ TEST(FromACheckpoint, WhatIsNoneIsRefused) {
   };
   unbroken();
   EXPECT_NE(refused(folder() / "nowhere").find("is no checkpoint; expected RUN/step-N"), std::string::npos);
-  EXPECT_NE(refused(unbroken()).find(text("is a run; write --from ", checkpoint::step_directory(unbroken(), steps).string())), std::string::npos);
+  EXPECT_NE(refused(unbroken()).find(text("is a run; write --from ", checkpoint::step_directory(unbroken(), steps).string())),
+            std::string::npos);
   EXPECT_NE(refused(checkpoint::step_directory(unbroken(), 5), {"--model.name=llama-tiny"}).find("of another model"), std::string::npos);
 }
 

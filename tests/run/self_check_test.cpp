@@ -98,7 +98,8 @@ TEST_F(SelfCheck, ASlowRankIsNamedAndAgainWhenItIsOver) {
 
 TEST_F(SelfCheck, WithReplanAutoThePlanChangesInPlace) {
   const auto changed = [&] {
-    const auto plans = journal::read_metrics(run_).plans;  // the first iterations may have changed it, too, for what they say of the profile
+    const auto plans =
+        journal::read_metrics(run_).plans;  // the first iterations may have changed it, too, for what they say of the profile
     return !plans.empty() && plans.back().refused.empty() && plans.back().reason.find(" times slower") != std::string::npos;
   };
   // Where others take the cores, that may be a plan which a slow rank changes no more. Then the run begins anew.

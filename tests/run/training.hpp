@@ -165,7 +165,8 @@ inline std::vector<std::int64_t> committed(const fs::path& run) {
 /// What an interrupted save or rename may leave: steps without a manifest and files that are neither a checkpoint's nor the journal's. In
 /// the order of their names.
 inline Words debris(const fs::path& run) {
-  static const std::set<std::string> known{"metrics.jsonl", "outcome.json", "manifest.json", "state.h5", "mark.json", "local.json", "profile-corrected.json"};
+  static const std::set<std::string> known{"metrics.jsonl", "outcome.json", "manifest.json",         "state.h5",
+                                           "mark.json",     "local.json",   "profile-corrected.json"};
   Words found;
   std::error_code none;
   for (const auto& entry : fs::recursive_directory_iterator{run, none}) {

@@ -48,7 +48,8 @@ TEST(File, KnowsTypesThatItDoesNotRead) {
 
 TEST(File, RefusesAFileThatIsCutWhileItIsOpen) {
   const tests::TemporaryFolder folder;
-  const auto path = folder.write("x.safetensors", file_bytes(R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "12345678"));
+  const auto path =
+      folder.write("x.safetensors", file_bytes(R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "12345678"));
   const auto file = SafetensorsFile::open(path);
   file.require_whole();
   std::filesystem::resize_file(path, 40);
@@ -62,18 +63,21 @@ void PrintTo(const Hostile& h, std::ostream* out) { *out << h.name; }
 
 const std::vector<Hostile> hostile{
     {"no_json", "nonsense", "", "x.safetensors:1:2: not JSON"},
-    {"duplicate", R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})",
+    {"duplicate",
+     R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}, "a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})",
      "12345678", "a"},
     {"no_object", R"({"a": 3})", "", "/a"},
     {"foreign_key", R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], "where": "elsewhere"}})", "1234", "where"},
     {"unknown_type", R"({"a": {"dtype": "F31", "shape": [1], "data_offsets": [0, 4]}})", "1234", "/a/dtype"},
-    {"wrong_size", R"({"a": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 4]}})", "1234", "/a/data_offsets: 4 bytes; the shape has 2"},
+    {"wrong_size", R"({"a": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 4]}})", "1234",
+     "/a/data_offsets: 4 bytes; the shape has 2"},
     {"negative_extent", R"({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}})", "1234", "/a/shape/0"},
     {"huge_extents", R"({"a": {"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 0]}})", "", "/a/shape"},
     {"beyond_the_end", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "1234", "/a/data_offsets/1"},
     {"backwards", R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}})", "1234", "/a/data_offsets/1"},
     {"three_offsets", R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 2, 4]}})", "1234", "/a/data_offsets"},
-    {"overlap", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "b": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})",
+    {"overlap",
+     R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "b": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})",
      "12345678", "tensor 'b' begins at byte"},
     {"gap", R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}})", "12345678", "after a gap"},
     {"left_over", R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})", "12345678", "the tensors end at byte"}};

@@ -21,9 +21,7 @@ TEST(CheckpointInterval, LosesLeast) {
     }
 }
 
-TEST(CheckpointInterval, IsYoungsWhereSavesAreShort) {
-  EXPECT_NEAR(best_checkpoint_interval({Seconds{2}}, Seconds{1e6}).value, 2000, 2);
-}
+TEST(CheckpointInterval, IsYoungsWhereSavesAreShort) { EXPECT_NEAR(best_checkpoint_interval({Seconds{2}}, Seconds{1e6}).value, 2000, 2); }
 
 TEST(CheckpointInterval, IsTheTimeBetweenFailuresWhereSavesAreLonger) {
   EXPECT_EQ(best_checkpoint_interval({Seconds{500}}, Seconds{200}), Seconds{200});

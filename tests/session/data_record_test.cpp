@@ -26,7 +26,8 @@ TEST(DataRecord, OfADamagedManifestIsRefused) {
   const auto refuse = [](std::string json, const std::string& from, const std::string& to, const std::string& words) {
     const auto place = json.find(from);
     ASSERT_NE(place, json.npos) << from;
-    expect_refused([&] { data_record_from_json(json.replace(place, from.size(), to), "manifest.json: /data"); }, "manifest.json: /data", words);
+    expect_refused([&] { data_record_from_json(json.replace(place, from.size(), to), "manifest.json: /data"); }, "manifest.json: /data",
+                   words);
   };
   auto grown = source("web", {"a", "b"});
   grown.files_at_start = 1;

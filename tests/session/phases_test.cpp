@@ -30,7 +30,8 @@ RunConfig::DataSource source(const std::string& name, double weight = 1) {
   return source;
 }
 
-RunConfig::Phase phase(const std::string& name, std::int64_t steps, int length = 0, int global_batch = 0, std::vector<std::string> sources = {}) {
+RunConfig::Phase phase(const std::string& name, std::int64_t steps, int length = 0, int global_batch = 0,
+                       std::vector<std::string> sources = {}) {
   RunConfig::Phase phase;
   phase.name = name;
   phase.steps = steps;
@@ -126,8 +127,9 @@ TEST(TrainingIdentity, IsOfThePhasesThatHaveBegun) {
   const auto config = with_phases();
   EXPECT_EQ(training_identity(config, 40), training_identity(without_phases(), 40)) << "phases may be added to a run";
   EXPECT_NE(training_identity(config, 41), training_identity(without_phases(), 41));
-  tests::expect_contains(training_identity(config, 81), "\nphase 2 = from step 40, length 16, global-batch 8\n"
-                                                        "phase 3 = from step 80, length 32, global-batch 8, sources code=1\n");
+  tests::expect_contains(training_identity(config, 81),
+                         "\nphase 2 = from step 40, length 16, global-batch 8\n"
+                         "phase 3 = from step 80, length 32, global-batch 8, sources code=1\n");
   auto later = config;
   later.phases[2].length = 8;
   EXPECT_EQ(training_identity(later, 80), training_identity(config, 80)) << "what has not begun may change";

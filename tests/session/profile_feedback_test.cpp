@@ -23,8 +23,16 @@ cluster::Profile measured(int hosts = 2) {
 }
 
 cluster::Correction correction(const char* operation = "mlp_forward") {
-  return {.device_type = "slow", .operation = operation, .sequences = 4, .length = 32, .was = {0.1}, .now = {0.13}, .lower = 1.25, .upper = 1.35,
-          .error_bar = 0.08, .iterations = 18};
+  return {.device_type = "slow",
+          .operation = operation,
+          .sequences = 4,
+          .length = 32,
+          .was = {0.1},
+          .now = {0.13},
+          .lower = 1.25,
+          .upper = 1.35,
+          .error_bar = 0.08,
+          .iterations = 18};
 }
 
 /// An iteration is ten of the operation.

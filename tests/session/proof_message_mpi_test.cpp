@@ -132,9 +132,9 @@ TEST_F(ProofMessage, OfARankThatDoesNotAnswer) {
   const auto silent = [&](double seconds) {
     return text("no answer within ", Seconds{seconds}, " from ", name(2), " (stopped, dead or cut off?)");
   };
-  EXPECT_EQ(why, as_printed(text(others, others, "no answer within ", soon, " in gather 48 B over the ", kind, " group of ", name(0), ", ", name(1),
-                                 ", ", name(2), ", waiting to receive 16 B from ", name(2), "; ", silent(2 * soon.value + 1), lines(), "; ",
-                                 silent(soon.value))));
+  EXPECT_EQ(why, as_printed(text(others, others, "no answer within ", soon, " in gather 48 B over the ", kind, " group of ", name(0), ", ",
+                                 name(1), ", ", name(2), ", waiting to receive 16 B from ", name(2), "; ", silent(2 * soon.value + 1),
+                                 lines(), "; ", silent(soon.value))));
 }
 
 }  // namespace

@@ -39,10 +39,11 @@ TEST(RunSchedule, IsTheCheckpointsWhereTheJobSaysNothing) {
   const auto saved = saved_with(provenance_of({RateSchedule::wsd_sqrt, 30, 7}));
   auto now = config(50);
   EXPECT_EQ(run_schedule(now, saved), (RunSchedule{RateSchedule::wsd_sqrt, 30, 7}));
-  EXPECT_EQ(remarks_on(now, run_schedule(now, saved), saved),
-            (Remarks{"the learning rate keeps the schedule of the checkpoint, wsd-sqrt; to change that: --training.learning-rate-schedule cosine",
-                     "the learning rate decays over 30 steps, as in the checkpoint, not over the 50 of --training.steps; to change that: "
-                     "--training.decay-steps 50"}));
+  EXPECT_EQ(
+      remarks_on(now, run_schedule(now, saved), saved),
+      (Remarks{"the learning rate keeps the schedule of the checkpoint, wsd-sqrt; to change that: --training.learning-rate-schedule cosine",
+               "the learning rate decays over 30 steps, as in the checkpoint, not over the 50 of --training.steps; to change that: "
+               "--training.decay-steps 50"}));
   now.training.learning_rate_schedule = RateSchedule::constant;
   EXPECT_EQ(run_schedule(now, saved), (RunSchedule{RateSchedule::constant, 30, 0}));
   EXPECT_EQ(remarks_on(now, run_schedule(now, saved), saved),
@@ -65,10 +66,15 @@ TEST(RunSchedule, OfACheckpointThatDoesNotSayIsACosineOverTheSteps) {
 
 TEST(RunSchedule, RefusesWordsWithoutMeaning) {
   for (const char* words : {"", "0", "-3", "30 steps", "99999999999999999999"})
-    tests::expect_contains(tests::refusal([&] { run_schedule(config(5), saved_with({{"decay steps", words}})); }),
+    tests::expect_contains(tests::refusal([&] {
+                             run_schedule(config(5), saved_with({{"decay steps", words}}));
+                           }),
                            "run/step-3/manifest.json: /provenance/decay steps: expected a number of steps");
-  tests::expect_contains(tests::refusal([&] { run_schedule(config(5), saved_with({{"learning-rate schedule", "up"}})); }),
-                         "/provenance/learning-rate schedule: expected a schedule's name, got 'up'; --training.learning-rate-schedule overrides it");
+  tests::expect_contains(
+      tests::refusal([&] {
+        run_schedule(config(5), saved_with({{"learning-rate schedule", "up"}}));
+      }),
+      "/provenance/learning-rate schedule: expected a schedule's name, got 'up'; --training.learning-rate-schedule overrides it");
 }
 
 TEST(RunSchedule, CrossesFromRankToRank) {

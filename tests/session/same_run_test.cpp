@@ -115,7 +115,8 @@ TEST(SameRun, KeepsItsDocumentsApartOrJoined) {
   tests::expect_contains(refusal(now, "abc", saved_by(config())), "saved with '', the job says 'documents = separate'");
   auto other = now;
   other.data.document_end = 7;
-  tests::expect_contains(refusal(other, "abc", saved_by(now)), "saved with 'documents = separate', the job says 'documents = separate, end token 7'");
+  tests::expect_contains(refusal(other, "abc", saved_by(now)),
+                         "saved with 'documents = separate', the job says 'documents = separate, end token 7'");
 }
 
 TEST(SameRun, WhatAManifestCountsFitsTheJob) {

@@ -7,7 +7,8 @@ namespace flotilla::session {
 namespace {
 
 TEST(SegmentResult, ReachesTheOthersAsItIs) {
-  const SegmentResult termination{ExitCode::requeue, "SIGTERM on n1:\n  saved at step 7", 7, true, Seconds{3}, 6, true, checkpoint::LossScale{1 << 24, 17}};
+  const SegmentResult termination{
+      ExitCode::requeue, "SIGTERM on n1:\n  saved at step 7", 7, true, Seconds{3}, 6, true, checkpoint::LossScale{1 << 24, 17}};
   const auto read = segment_result_from_text(to_text(termination));
   EXPECT_EQ(read.code, termination.code);
   EXPECT_EQ(read.reason, termination.reason);

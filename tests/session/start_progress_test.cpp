@@ -22,7 +22,8 @@ TEST(StartProgress, AllInOnePhaseAreNotNamed) {
 }
 
 TEST(StartProgress, ThoseBehindAreNamed) {
-  EXPECT_EQ(what_start_waits_for(phases({StartPhase::planning, StartPhase::measuring}), name), "measuring devices and links on rank 1 on n1");
+  EXPECT_EQ(what_start_waits_for(phases({StartPhase::planning, StartPhase::measuring}), name),
+            "measuring devices and links on rank 1 on n1");
 }
 
 TEST(StartProgress, OfManyOnlyTheFirstAreNamed) {

@@ -176,7 +176,8 @@ TEST(ProfileCost, SquaredNormIsPerElement) {
   c.device_type = "slow";
   const auto norm = std::ranges::find_if(c.instructions, [](const auto& i) { return i.template as<program::SquaredNorm>() != nullptr; });
   ASSERT_NE(norm, c.instructions.end());
-  const auto elements = static_cast<double>(c.parts.at(static_cast<std::size_t>(norm->as<program::SquaredNorm>()->part)).trained_elements());
+  const auto elements =
+      static_cast<double>(c.parts.at(static_cast<std::size_t>(norm->as<program::SquaredNorm>()->part)).trained_elements());
   const auto seconds = [&] { return ProfileCost{profile}.compute(program, c, *norm, 2).time.value; };
   EXPECT_DOUBLE_EQ(seconds(), 4 * elements / 10e9);
   profile.operation_times.push_back({"slow", "squared_norm", 1, 1, 1, Precision::fp32, {0.004}, 0.1});

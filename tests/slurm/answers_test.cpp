@@ -168,7 +168,8 @@ TEST(LimitsOfAccounts, NoAccountingIsNoLimit) {
   EXPECT_TRUE(read_account_limits("You are not running a supported accounting_storage plugin\n").empty());
   EXPECT_TRUE(read_qos_limits("").empty());
   EXPECT_THROW(read_qos_limits("normal||2:00:00||\nhigh|x\n"), Error);
-  tests::expect_refused([] { read_qos_limits("normal||2:00:00||\nhigh|cpu=many|||\n"); }, "sacctmgr show qos, line 2: 'cpu=many': expected a number");
+  tests::expect_refused([] { read_qos_limits("normal||2:00:00||\nhigh|cpu=many|||\n"); },
+                        "sacctmgr show qos, line 2: 'cpu=many': expected a number");
   tests::expect_refused([] { read_qos_limits("normal||2:00:00||\nhigh|x\n"); }, "sacctmgr show qos, line 2: expected 5 columns");
   EXPECT_THROW(parse_tres_limits("cpu=many"), Error);
   EXPECT_THROW(parse_tres_limits("cpu"), Error);

@@ -93,9 +93,10 @@ class Chaos : public ::testing::Test {
       return job.over() || ((!fault.ends_launch || after.incarnation > before.incarnation) && after.time > struck && fault.over());
     });
     fault.mend();
-    Damage damage{fault.name, wall_clock() - begin, after.incarnation > before.incarnation && before.steps > 0 ? run.lost_steps(before.incarnation) : 0};
-    std::cout << ", step " << losses(run.directory()).size() << ", goes on after "
-              << static_cast<int>(damage.goes_on) << " s, " << damage.lost << " steps lost\n"
+    Damage damage{fault.name, wall_clock() - begin,
+                  after.incarnation > before.incarnation && before.steps > 0 ? run.lost_steps(before.incarnation) : 0};
+    std::cout << ", step " << losses(run.directory()).size() << ", goes on after " << static_cast<int>(damage.goes_on) << " s, "
+              << damage.lost << " steps lost\n"
               << std::flush;
     ASSERT_TRUE(again) << job.state() << " " << job.reason() << "\n" << job.story();
     ASSERT_FALSE(job.over()) << job.story();
@@ -166,7 +167,8 @@ TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
   print(longest, begin);
   print_starts(run.metrics());
   if (longest_pause > 0) {
-    EXPECT_LE(longest.front().ours(), longest_pause) << "seconds without a step, after " << longest.front().from - begin << " s\n" << job.story();
+    EXPECT_LE(longest.front().ours(), longest_pause) << "seconds without a step, after " << longest.front().from - begin << " s\n"
+                                                     << job.story();
   }
   EXPECT_EQ(on_head({"sinfo", "-h", "-t", "drain,fail", "-o", "%n %E"}), "") << "a node is left drained";
 

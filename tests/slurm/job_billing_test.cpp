@@ -9,7 +9,8 @@ namespace {
 
 TEST(JobBilling, IsSharedByTheNodes) {
   EXPECT_EQ(billing_of_a_node("JobId=7 JobName=a NumNodes=2 NumCPUs=8 TRES=cpu=8,mem=2G,node=2,billing=96 Partition=gpu\n"), 48);
-  EXPECT_EQ(billing_of_a_node("JobId=7 NumNodes=1-1 ReqTRES=cpu=1,billing=3 AllocTRES=cpu=2,node=1,billing=5\n"), 5) << "what was got, not asked for";
+  EXPECT_EQ(billing_of_a_node("JobId=7 NumNodes=1-1 ReqTRES=cpu=1,billing=3 AllocTRES=cpu=2,node=1,billing=5\n"), 5)
+      << "what was got, not asked for";
 }
 
 TEST(JobBilling, ASiteMayBillNothing) {

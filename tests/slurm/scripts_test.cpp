@@ -66,7 +66,8 @@ TEST_F(Scripts, AChainOfJobsIsOneRun) {
 /// Each node keeps its part in memory of its own, in a folder that the job's number and the host's name are in.
 TEST_F(Scripts, CheckpointsOnTheNodesOutliveARank) {
   SlurmRun run{"local", endless, two_stages};
-  BatchJob job{{"--partition=preemptible", "--nodelist=n3,n4", "--nodes=2"}, "one_partition.sh",
+  BatchJob job{{"--partition=preemptible", "--nodelist=n3,n4", "--nodes=2"},
+               "one_partition.sh",
                run.environment({"FLOTILLA_CHECKPOINT_LOCAL=/dev/shm/flotilla-%j-%N", "FLOTILLA_TRIES=100"})};
   const auto on_nodes = [&](int incarnation) {
     const auto all = run.metrics().checkpoints;
@@ -98,9 +99,12 @@ TEST_F(Scripts, TheGraceIsSlurmsKillWait) {
 /// What a crash may leave of Slurm's PMIx plugin lies on n2, in the way of this job's steps. srun names no node ("task 1 launch failed").
 TEST_F(Scripts, ANodeOnWhichLaunchesFailIsLeftOut) {
   SlurmRun run{"left-out", endless, two_stages};
-  BatchJob job{{"--partition=preemptible", "--nodes=2", "--hold"}, "one_partition.sh",
+  BatchJob job{{"--partition=preemptible", "--nodes=2", "--hold"},
+               "one_partition.sh",
                run.environment({"FLOTILLA_PAUSE=1", "FLOTILLA_ON_NO_PLAN=requeue", "FLOTILLA_SKIP_STEPS=0"})};
-  const auto leftover = [&](int step) { return fs::path{FLOTILLA_CLUSTER_FOLDER} / "spool/n2" / text("stepd.slurm.pmix.", job.id(), ".", step); };
+  const auto leftover = [&](int step) {
+    return fs::path{FLOTILLA_CLUSTER_FOLDER} / "spool/n2" / text("stepd.slurm.pmix.", job.id(), ".", step);
+  };
   for (int step = 0; step < 10; ++step) fs::create_directories(leftover(step) / "in-use");
   on_head({"scontrol", "release", job.id()});
   EXPECT_TRUE(goes_on(run, job, 0)) << job.log();

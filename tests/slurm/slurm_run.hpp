@@ -44,7 +44,9 @@ class SlurmRun {
   }
 
   const fs::path& directory() const { return run_; }
-  Words environment(const Words& more = {}) const { return Words{"FLOTILLA_RUN=" + on_nodes_.string(), "FLOTILLA_JOB=" + job_.string()} + more; }
+  Words environment(const Words& more = {}) const {
+    return Words{"FLOTILLA_RUN=" + on_nodes_.string(), "FLOTILLA_JOB=" + job_.string()} + more;
+  }
 
   journal::Metrics metrics() const { return fs::exists(run_ / "metrics.jsonl") ? journal::read_metrics(run_) : journal::Metrics{}; }
   int incarnation() const {

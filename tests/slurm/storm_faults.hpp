@@ -11,9 +11,9 @@ namespace flotilla::tests {
 /// A fault returns from `strike` when it is over, all but what is to be mended when the run goes on without.
 struct Fault {
   std::string name;
-  int often = 1;                   ///< in a storm that has all kinds
-  bool brief = true;               ///< little waiting: part of the short storm
-  bool ends_launch = true;         ///< else the run may go on as it is
+  int often = 1;            ///< in a storm that has all kinds
+  bool brief = true;        ///< little waiting: part of the short storm
+  bool ends_launch = true;  ///< else the run may go on as it is
   std::function<void()> strike = {};
   std::function<void()> mend = [] {};
   std::function<bool()> over = [] { return true; };  ///< more that has to be before the next
@@ -23,8 +23,7 @@ struct Fault {
 class StormFaults {
  public:
   /// `nodes`: that the job may have, its batch host first.
-  StormFaults(const SlurmRun& run, BatchJob& job, const Words& nodes, unsigned seed)
-      : run_{run}, job_{job}, nodes_{nodes}, random_{seed} {}
+  StormFaults(const SlurmRun& run, BatchJob& job, const Words& nodes, unsigned seed) : run_{run}, job_{job}, nodes_{nodes}, random_{seed} {}
 
   /// The first of a storm, before the first step: later starts reuse what was measured.
   Fault while_measuring() {
@@ -71,9 +70,12 @@ class StormFaults {
         {.name = "asked to start again", .often = 3, .strike = [this] { tell_script("USR1"); }},
         {.name = "warned", .often = 3, .strike = [this] { tell_script("USR2"); }},
         {.name = "scontrol requeue", .often = 2, .strike = [this] { requeue(); }},
-        {.name = "preemption", .often = 2, .strike = [this] {
-           on_head({"sbatch", "-Q", "-p", "urgent", "-w", any_node(), "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
-         }},
+        {.name = "preemption",
+         .often = 2,
+         .strike =
+             [this] {
+               on_head({"sbatch", "-Q", "-p", "urgent", "-w", any_node(), "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
+             }},
     };
   }
 
@@ -83,36 +85,66 @@ class StormFaults {
         {.name = "slurmstepd killed", .often = 3, .strike = [this] { kill_one("slurmstepd"); }},
         {.name = "srun killed", .often = 3, .strike = [this] { kill_one("srun"); }},
         {.name = "rank stopped for 5 to 20 s", .often = 3, .brief = false, .ends_launch = false, .strike = [this] { stop_one(); }},
-        {.name = "two faults within a second", .often = 3, .strike = [this] {
-           strike_at_once();
-           job_.waits(between(0, 1));
-           strike_at_once();
-         }},
-        {.name = "controller restarted, rank killed", .often = 1, .brief = false, .strike = [this] {
-           output_of(cluster({"controller"}));
-           kill_one("flotilla");
-         }},
+        {.name = "two faults within a second",
+         .often = 3,
+         .strike =
+             [this] {
+               strike_at_once();
+               job_.waits(between(0, 1));
+               strike_at_once();
+             }},
+        {.name = "controller restarted, rank killed",
+         .often = 1,
+         .brief = false,
+         .strike =
+             [this] {
+               output_of(cluster({"controller"}));
+               kill_one("flotilla");
+             }},
         {.name = "slurmctld killed, away for 10 s", .often = 2, .ends_launch = false, .strike = [this] { controller_away(10); }},
-        {.name = "slurmctld killed, a rank while it is away", .often = 1, .brief = false, .strike = [this] {
-           output_of(cluster({"controller", "out"}));
-           kill_one("flotilla");
-           std::this_thread::sleep_for(std::chrono::seconds{10});
-           output_of(cluster({"controller", "in"}));
-         }},
+        {.name = "slurmctld killed, a rank while it is away",
+         .often = 1,
+         .brief = false,
+         .strike =
+             [this] {
+               output_of(cluster({"controller", "out"}));
+               kill_one("flotilla");
+               std::this_thread::sleep_for(std::chrono::seconds{10});
+               output_of(cluster({"controller", "in"}));
+             }},
     };
   }
 
   /// A lost batch host is what a requeue is, too; only a cable is pulled there, once.
   std::vector<Fault> machines() {
     return {
-        {.name = "node crash", .strike = [this] { output_of(cluster({"crash", other_node()})); },
-         .mend = [this] { output_of(cluster({"boot", node_}), true); }},
-        {.name = "node off and on again", .often = 2, .brief = false, .strike = [this] {
-           output_of(cluster({"crash", other_node()}));
-           output_of(cluster({"boot", node_}), true);
-         }},
-        {.name = "cable pulled until the run goes on", .brief = false, .strike = [this] { output_of(cluster({"cable", other_node(), "out"})); },
-         .mend = [this] { output_of(cluster({"cable", node_, "in"})); }},
+        {.name = "node crash",
+         .strike =
+             [this] {
+               output_of(cluster({"crash", other_node()}));
+             },
+         .mend =
+             [this] {
+               output_of(cluster({"boot", node_}), true);
+             }},
+        {.name = "node off and on again",
+         .often = 2,
+         .brief = false,
+         .strike =
+             [this] {
+               output_of(cluster({"crash", other_node()}));
+               output_of(cluster({"boot", node_}), true);
+             }},
+        {.name = "cable pulled until the run goes on",
+         .brief = false,
+         .strike =
+             [this] {
+               output_of(cluster({"cable", other_node(), "out"}));
+             },
+         .mend =
+             [this] {
+               output_of(cluster({"cable", node_, "in"}));
+             }},
         {.name = "cable out for 3 s", .often = 3, .ends_launch = false, .strike = [this] { cable_out(any_node(), 3); }},
         {.name = "cable out for 27 s", .often = 2, .brief = false, .strike = [this] { cable_out(other_node(), 27); }},
         {.name = "cable out for 90 s", .often = 1, .brief = false, .strike = [this] { cable_out(any_node(), 90); }},
@@ -131,44 +163,69 @@ class StormFaults {
     const auto saved_since = [this] { return newest() > newest_; };
     return {
         {.name = "disk full for 24 s", .often = 2, .ends_launch = false, .strike = away("full", "free", 24), .over = saved_since},
-        {.name = "disk read-only for 15 s", .often = 2, .brief = false, .ends_launch = false, .strike = away("readonly", "writable", 15),
+        {.name = "disk read-only for 15 s",
+         .often = 2,
+         .brief = false,
+         .ends_launch = false,
+         .strike = away("readonly", "writable", 15),
          .over = saved_since},
-        {.name = "disk full, a rank killed meanwhile", .often = 1, .brief = false, .strike = [this] {
-           output_of(cluster({"disk", "full"}));
-           kill_one("flotilla");
-           job_.waits(24);
-           output_of(cluster({"disk", "free"}));
-         }},
+        {.name = "disk full, a rank killed meanwhile",
+         .often = 1,
+         .brief = false,
+         .strike =
+             [this] {
+               output_of(cluster({"disk", "full"}));
+               kill_one("flotilla");
+               job_.waits(24);
+               output_of(cluster({"disk", "free"}));
+             }},
     };
   }
 
   /// Faults in a certain moment.
   std::vector<Fault> moments() {
     return {
-        {.name = "killed while it starts", .often = 4, .strike = [this] {
-           const auto before = launches();
-           tell_script("USR1");
-           job_.waits_until([&] { return launches() > before; });
-           job_.waits(between(0, 2));
-           kill_any();
-         }},
-        {.name = "killed while it saves", .often = 3, .strike = [this] {
-           wait_until([this] { return saves(); }, patience, Milliseconds{1});
-           kill_one("flotilla");
-         }},
-        {.name = "slurmctld killed while the job is requeued", .often = 1, .brief = false, .strike = [this] {
-           requeue();
-           controller_away(5);
-         }},
-        {.name = "cable out while the job is requeued", .often = 1, .brief = false, .strike = [this] {
-           requeue();
-           cable_out(any_node(), 3);
-         }},
-        {.name = "killed while the job is requeued", .often = 1, .strike = [this] {
-           requeue();
-           job_.waits(between(0, 1));
-           for (const auto* name : {"slurmstepd", "flotilla"}) try_to_kill(name);
-         }},
+        {.name = "killed while it starts",
+         .often = 4,
+         .strike =
+             [this] {
+               const auto before = launches();
+               tell_script("USR1");
+               job_.waits_until([&] { return launches() > before; });
+               job_.waits(between(0, 2));
+               kill_any();
+             }},
+        {.name = "killed while it saves",
+         .often = 3,
+         .strike =
+             [this] {
+               wait_until([this] { return saves(); }, patience, Milliseconds{1});
+               kill_one("flotilla");
+             }},
+        {.name = "slurmctld killed while the job is requeued",
+         .often = 1,
+         .brief = false,
+         .strike =
+             [this] {
+               requeue();
+               controller_away(5);
+             }},
+        {.name = "cable out while the job is requeued",
+         .often = 1,
+         .brief = false,
+         .strike =
+             [this] {
+               requeue();
+               cable_out(any_node(), 3);
+             }},
+        {.name = "killed while the job is requeued",
+         .often = 1,
+         .strike =
+             [this] {
+               requeue();
+               job_.waits(between(0, 1));
+               for (const auto* name : {"slurmstepd", "flotilla"}) try_to_kill(name);
+             }},
     };
   }
 

@@ -60,7 +60,8 @@ void put(void* matrix, int type, std::int64_t at, float v) {
     return;
   }
   const auto bits = std::bit_cast<std::uint32_t>(v);
-  static_cast<std::uint16_t*>(matrix)[at] = type == type_fp16 ? half_from_float(v) : static_cast<std::uint16_t>(v != v ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  static_cast<std::uint16_t*>(matrix)[at] =
+      type == type_fp16 ? half_from_float(v) : static_cast<std::uint16_t>(v != v ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
 struct Work {

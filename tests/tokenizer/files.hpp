@@ -10,7 +10,9 @@ inline std::string model(const std::string& more = "", const std::string& vocabu
          R"(}, "merges": ["a b", ["ab", "c"], "b c"])" + more + "}";
 }
 
-inline std::string file(const std::string& before, const std::string& model) { return "{" + before + (before.empty() ? "" : ", ") + model + "}"; }
+inline std::string file(const std::string& before, const std::string& model) {
+  return "{" + before + (before.empty() ? "" : ", ") + model + "}";
+}
 
 inline std::string added(const std::string& content, int id, const std::string& flags = "") {
   const auto flag = [&](const std::string& name) { return ", \"" + name + "\": " + (flags.find(name) != flags.npos ? "true" : "false"); };

@@ -28,7 +28,8 @@ TEST_F(TokenizerFile, FieldsThatAreNotUnderstood) {
   refused(with(R"("pre_tokenizer": {"type": "Whitespace"})"), "/pre_tokenizer/type", "Whitespace");
   refused(with(R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false})"),
           "/pre_tokenizer/pattern/Regex", "regular expression");
-  refused(with(R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Once", "invert": false})"), "/pre_tokenizer/behavior");
+  refused(with(R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Once", "invert": false})"),
+          "/pre_tokenizer/behavior");
   refused(with(R"("post_processor": {"type": "Other"})"), "/post_processor/type");
   refused(test::file("", R"("model": {"type": "WordPiece"})"), "/model/type", "WordPiece");
   refused(test::file("", R"("model": {"type": "Unigram"})"), "/model/type", ".model");
@@ -48,7 +49,8 @@ TEST_F(TokenizerFile, ValuesThatContradictEachOther) {
 }
 
 TEST_F(TokenizerFile, WhatEndsADocument) {
-  const auto json = test::file(R"("added_tokens": [)" + test::added("</s>", 7, "special") + "," + test::added("<end>", 9, "special") + "]", test::model());
+  const auto json = test::file(R"("added_tokens": [)" + test::added("</s>", 7, "special") + "," + test::added("<end>", 9, "special") + "]",
+                               test::model());
   EXPECT_EQ(read(json)->end_of_document(), 7);
   EXPECT_EQ(read(json)->vocabulary(), 10);
   EXPECT_EQ(read(json)->id_of("<end>"), 9);
@@ -60,14 +62,15 @@ TEST_F(TokenizerFile, WhatEndsADocument) {
 }
 
 TEST_F(TokenizerFile, TokensStandForBytes) {
-  const auto plain = read(test::file(R"("added_tokens": [)" + test::added("</s>", 7, "special") + "," + test::added("<x>", 9, "normalized") + "]",
-                                     test::model()));
+  const auto plain = read(test::file(
+      R"("added_tokens": [)" + test::added("</s>", 7, "special") + "," + test::added("<x>", 9, "normalized") + "]", test::model()));
   EXPECT_EQ(plain->bytes_of(4), "abc");
   EXPECT_EQ(plain->bytes_of(7), "");  // special
   EXPECT_EQ(plain->bytes_of(9), "<x>");
   EXPECT_EQ(plain->bytes_of(8), "");  // no token
   EXPECT_EQ(plain->bytes_of(-1), "");
-  const auto fallback = read(test::file("", R"("model": {"byte_fallback": true, "vocab": {"a": 0, "<0xE2>": 1, "<0xe2>": 2, "\u2581b": 3}, "merges": []})"));
+  const auto fallback =
+      read(test::file("", R"("model": {"byte_fallback": true, "vocab": {"a": 0, "<0xE2>": 1, "<0xe2>": 2, "\u2581b": 3}, "merges": []})"));
   EXPECT_EQ(fallback->bytes_of(1), "\xe2");
   EXPECT_EQ(fallback->bytes_of(2), "<0xe2>");
   EXPECT_EQ(fallback->bytes_of(3), " b");

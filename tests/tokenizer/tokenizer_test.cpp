@@ -18,7 +18,8 @@ Tokens encoded(const std::string& json, std::string_view text) {
   encoder->encode(text, tokens);
   const auto before = tokens.size();
   encoder->encode(text, tokens);  // from the cache now, and behind others
-  EXPECT_EQ((Tokens{tokens.begin() + static_cast<std::ptrdiff_t>(before), tokens.end()}), (Tokens{tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(before)}));
+  EXPECT_EQ((Tokens{tokens.begin() + static_cast<std::ptrdiff_t>(before), tokens.end()}),
+            (Tokens{tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(before)}));
   tokens.resize(before);
   return tokens;
 }
@@ -76,7 +77,8 @@ TEST(AddedTokens, AreFoundFirst) {
 }
 
 TEST(Normalizer, ComesBeforeTokensOfNormalizedText) {
-  const std::string step = R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "x"}, "content": "ab"},
+  const std::string step =
+      R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "x"}, "content": "ab"},
     {"type": "Prepend", "prepend": "c"}]})";
   EXPECT_EQ(encoded(plain(step), "xc"), (Tokens{2, 4}));
   EXPECT_EQ(encoded(plain(step + R"(, "added_tokens": [)" + test::added("b", 1) + "]"), "xbx"), (Tokens{2, 3, 1, 2, 3}));
@@ -84,7 +86,8 @@ TEST(Normalizer, ComesBeforeTokensOfNormalizedText) {
 
 TEST(PreTokenizer, SplitsAsTheBehaviorSays) {
   const auto with = [](const std::string& behavior, const std::string& invert = "false") {
-    return plain(R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "b"}, "behavior": ")" + behavior + R"(", "invert": )" + invert + "}");
+    return plain(R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "b"}, "behavior": ")" + behavior + R"(", "invert": )" +
+                 invert + "}");
   };
   EXPECT_EQ(encoded(with("Isolated"), "abbc"), (Tokens{0, 1, 1, 2}));
   EXPECT_EQ(encoded(with("Removed"), "abbc"), (Tokens{0, 2}));
@@ -97,8 +100,10 @@ TEST(PreTokenizer, SplitsAsTheBehaviorSays) {
 TEST(PreTokenizer, MetaspaceMarksSpaces) {
   const std::string model = R"("model": {"vocab": {"\u2581": 0, "a": 1, "\u2581a": 2, "b": 3}, "merges": ["\u2581 a"]})";
   const auto with = [&](const std::string& scheme) {
-    return test::file(R"("added_tokens": [)" + test::added("b", 3) + R"(], "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": ")" +
-                          scheme + R"(", "split": false})", model);
+    return test::file(R"("added_tokens": [)" + test::added("b", 3) +
+                          R"(], "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": ")" + scheme +
+                          R"(", "split": false})",
+                      model);
   };
   EXPECT_EQ(encoded(with("first"), "a aba"), (Tokens{2, 2, 3, 1}));
   EXPECT_EQ(encoded(with("always"), "a aba"), (Tokens{2, 2, 3, 2}));

@@ -18,7 +18,8 @@ void for_all_degrees(const model::Config& model, Visit visit) {
   for (int data : {1, 2, 3, 4})
     for (int pipeline : {1, 2, 3, 4})
       for (int tensor : {1, 2, 3, 4})
-        if (data * pipeline * tensor == everybody().size() && tensor <= model::largest_tensor_parallel(model)) visit(data, pipeline, tensor);
+        if (data * pipeline * tensor == everybody().size() && tensor <= model::largest_tensor_parallel(model))
+          visit(data, pipeline, tensor);
 }
 
 /// A random plan of everybody() in fp32.

@@ -1,5 +1,5 @@
-// Documents that are packed into sequences and kept apart: whatever the plan, loss, gradients and updates are those of one device, and those of
-// the documents alone.
+// Documents that are packed into sequences and kept apart: whatever the plan, loss, gradients and updates are those of one device, and
+// those of the documents alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -119,8 +119,8 @@ TEST(Documents, PackedAreAsAlone) {
   }
 }
 
-/// As many as there are microbatches in flight; a stage of the head alone has no use for them. Where they are not asked for, programs are as
-/// they were.
+/// As many as there are microbatches in flight; a stage of the head alone has no use for them. Where they are not asked for, programs are
+/// as they were.
 TEST(Documents, TakeAnIntForEachTokenInFlight) {
   const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 16, Precision::fp32, 1, 4, 1, 2);
   ASSERT_EQ(plan.stages.back().last_layer - plan.stages.back().first_layer, 1);

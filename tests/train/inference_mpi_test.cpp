@@ -50,7 +50,9 @@ std::unique_ptr<Inference> passes(const model::Config& model, const std::vector<
   return made;
 }
 
-std::int32_t token(std::int64_t position, int vocabulary) { return static_cast<std::int32_t>((position * position + 3 * position + 5) % vocabulary); }
+std::int32_t token(std::int64_t position, int vocabulary) {
+  return static_cast<std::int32_t>((position * position + 3 * position + 5) % vocabulary);
+}
 
 /// This rank's columns of the logits of tokens [first, first + count), which one pass reads; nothing where it has none.
 std::vector<float> logits_of_pass(Inference& passes, std::size_t program, int first, int count, int vocabulary) {

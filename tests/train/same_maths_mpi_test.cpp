@@ -7,8 +7,8 @@
 #include "flotilla/plan/batch_partition.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "program/random_plan.hpp"
-#include "train/fixture.hpp"
 #include "support/same_loss.hpp"
+#include "train/fixture.hpp"
 
 namespace flotilla::train {
 namespace {
@@ -92,8 +92,8 @@ model::Config small(const std::string& name) {
 TEST(SameMaths, EveryCombinationOfDegrees) {
   const int ranks = tests::everybody().size();
   int combinations = 0;
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny",
-                                 "gemma2-tiny"})
+  for (const std::string name :
+       {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny", "gemma2-tiny"})
     for (int data : {1, 2, 4})
       for (int pipeline : {1, 2, 4})
         for (int tensor : {1, 2, 4})

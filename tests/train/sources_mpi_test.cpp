@@ -26,7 +26,8 @@ data::Corpus corpus(const std::string& name, unsigned seed, bool counts) {
 data::Sampler mixture(const plan::Plan& plan, int counted = -1) {
   std::vector<data::Source> sources;
   for (int s = 0; s < 3; ++s)
-    sources.push_back({.name = text("source-", s), .corpus = corpus(text("source-", s), static_cast<unsigned>(s), counted < 0 || counted == s),
+    sources.push_back({.name = text("source-", s),
+                       .corpus = corpus(text("source-", s), static_cast<unsigned>(s), counted < 0 || counted == s),
                        .weight = 3.0 - s});
   return {std::move(sources), tests::sampling(plan)};
 }
@@ -70,7 +71,8 @@ void expect_sources(const plan::Plan& plan, double bound) {
     EXPECT_EQ(apart.digest, digest_of_step(data, plan, step)) << what << " step " << step;
     EXPECT_EQ(joined.digest, apart.digest) << what;
   }
-  EXPECT_NEAR(ours->evaluate(1).mean(), together->evaluate(1).mean(), 10 * bound * together->evaluate(1).mean()) << "its losses are not mixed up";
+  EXPECT_NEAR(ours->evaluate(1).mean(), together->evaluate(1).mean(), 10 * bound * together->evaluate(1).mean())
+      << "its losses are not mixed up";
 }
 
 TEST(Sources, EveryCombinationOfDegrees) {

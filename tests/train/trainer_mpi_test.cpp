@@ -281,7 +281,8 @@ TEST(Trainer, ABadGradientLeavesTheParametersAlone) {
   EXPECT_EQ(trainer->optimizer_steps(), 1);
 }
 
-/// The gradient of a logit is the scale over the tokens at most, 2^24 / 96: too much for fp16 until the scale has been halved twice or more.
+/// The gradient of a logit is the scale over the tokens at most, 2^24 / 96: too much for fp16 until the scale has been halved twice or
+/// more.
 TEST(Trainer, AnOverflowHalvesTheLossScaleOnAllRanksAndUpdatesNothing) {
   Options options;
   options.loss_scale = largest_loss_scale;

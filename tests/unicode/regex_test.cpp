@@ -22,7 +22,10 @@ using Found = std::vector<std::string>;
 
 TEST(Regex, ClassesAreThoseOfUnicode) {
   EXPECT_EQ(all(R"(\p{L}+)", "a\xc3\xa9 \xd0\x96 1"), (Found{"a\xc3\xa9", "\xd0\x96"}));
-  EXPECT_EQ(all(R"(\s)", "a\xe3\x80\x80" "b\xc2\x85\xe1\xa0\x8e"), (Found{"\xe3\x80\x80", "\xc2\x85"}));  // U+180E is no space
+  EXPECT_EQ(all(R"(\s)",
+                "a\xe3\x80\x80"
+                "b\xc2\x85\xe1\xa0\x8e"),
+            (Found{"\xe3\x80\x80", "\xc2\x85"}));  // U+180E is no space
   EXPECT_EQ(all(R"([^\s\p{L}]+)", "ab, c!"), (Found{",", "!"}));
   EXPECT_EQ(all(R"(\w+)", "a_1\xcc\x81-b"), (Found{"a_1\xcc\x81", "b"}));
 }
@@ -42,10 +45,10 @@ TEST(Regex, ALiteralIsItself) {
 }
 
 TEST(Regex, WhatMeansSomethingElseIsRefused) {
-  for (const char* pattern : {R"(\h)", R"(\b)", R"(\1)", "[a[b]]", "[a&&b]", "(?m:a)", "(?<n>a)", "a{,3}", "a{1,2}+", R"(\pL)", "(*ACCEPT)", "[]a]", "a\\"})
+  for (const char* pattern :
+       {R"(\h)", R"(\b)", R"(\1)", "[a[b]]", "[a&&b]", "(?m:a)", "(?<n>a)", "a{,3}", "a{1,2}+", R"(\pL)", "(*ACCEPT)", "[]a]", "a\\"})
     expect_refused([&] { Regex{pattern}; }, "regular expression", "not supported");
-  for (const char* pattern : {"(a", "[z-a]", R"(\p{Nothing})", "*"})
-    expect_refused([&] { Regex{pattern}; }, "regular expression");
+  for (const char* pattern : {"(a", "[z-a]", R"(\p{Nothing})", "*"}) expect_refused([&] { Regex{pattern}; }, "regular expression");
 }
 
 TEST(NormalForm, ComposesAndDecomposes) {

@@ -31,11 +31,11 @@ inline std::string llmc_bytes(const LlmcExtents& e, int version) {
     }
   };
   const std::int64_t c = e.channels, l = e.blocks;
-  add(e.vocabulary * c);                    // wte
+  add(e.vocabulary * c);  // wte
   add((e.padded - e.vocabulary) * c, true);
-  add(e.positions * c);                     // wpe
+  add(e.positions * c);                                                                                            // wpe
   for (const auto each : {c, c, 3 * c * c, 3 * c, c * c, c, c, c, 4 * c * c, 4 * c, 4 * c * c, c}) add(l * each);  // ln1w ... fcprojb
-  add(2 * c);                               // lnfw, lnfb
+  add(2 * c);                                                                                                      // lnfw, lnfb
   return bytes;
 }
 

@@ -57,9 +57,18 @@ TEST_F(LlmcFile, BecomesAModelWithEveryElementInItsPlace) {
     const std::int64_t c = e.channels, l = e.blocks;
     std::map<std::string, std::int64_t> first{{"embedding.word", 0}, {"embedding.position", e.padded * c}};
     std::int64_t at = (e.padded + e.positions) * c;
-    const std::pair<const char*, std::int64_t> kinds[]{{"norm1.weight", c}, {"norm1.bias", c}, {"attention.qkv.weight", 3 * c * c}, {"attention.qkv.bias", 3 * c},
-                                                       {"attention.out.weight", c * c}, {"attention.out.bias", c}, {"norm2.weight", c}, {"norm2.bias", c},
-                                                       {"feed_forward.up.weight", 4 * c * c}, {"feed_forward.up.bias", 4 * c}, {"feed_forward.down.weight", 4 * c * c}, {"feed_forward.down.bias", c}};
+    const std::pair<const char*, std::int64_t> kinds[]{{"norm1.weight", c},
+                                                       {"norm1.bias", c},
+                                                       {"attention.qkv.weight", 3 * c * c},
+                                                       {"attention.qkv.bias", 3 * c},
+                                                       {"attention.out.weight", c * c},
+                                                       {"attention.out.bias", c},
+                                                       {"norm2.weight", c},
+                                                       {"norm2.bias", c},
+                                                       {"feed_forward.up.weight", 4 * c * c},
+                                                       {"feed_forward.up.bias", 4 * c},
+                                                       {"feed_forward.down.weight", 4 * c * c},
+                                                       {"feed_forward.down.bias", c}};
     for (const auto& [kind, size] : kinds)
       for (std::int64_t block = 0; block < l; ++block, at += size) first["block." + std::to_string(block) + "." + kind] = at;
     first["head.norm.weight"] = at;
@@ -70,7 +79,8 @@ TEST_F(LlmcFile, BecomesAModelWithEveryElementInItsPlace) {
       std::vector<float> values(static_cast<std::size_t>(tensors[t].elements()));
       weights.read(static_cast<int>(t), {{.inner = tensors[t].elements()}}, values);
       for (std::size_t i = 0; i < values.size(); ++i)
-        ASSERT_EQ(values[i], element(path, first.at(tensors[t].name) + static_cast<std::int64_t>(i), version)) << tensors[t].name << " " << i;
+        ASSERT_EQ(values[i], element(path, first.at(tensors[t].name) + static_cast<std::int64_t>(i), version))
+            << tensors[t].name << " " << i;
     }
   }
 }

@@ -5,8 +5,8 @@
 
 namespace flotilla {
 
-/// How a loop polls that must answer at once, with a deadline. A clock costs as much as a poll of shared memory, so it is read at every 64th
-/// poll only; a deadline may be noticed that much later. After a while without progress it yields: ranks may be more than cores.
+/// How a loop polls that must answer at once, with a deadline. A clock costs as much as a poll of shared memory, so it is read at every
+/// 64th poll only; a deadline may be noticed that much later. After a while without progress it yields: ranks may be more than cores.
 class Spin {
  public:
   explicit Spin(Seconds deadline) : deadline_{deadline} {}

@@ -46,11 +46,11 @@ std::vector<int> faulty_members(const std::vector<int>& members, const std::func
 
 /// What stands out.
 struct OddLinks {
-  std::vector<int> nodes;         ///< most of whose pairs are odd
-  std::vector<NodePair> pairs;    ///< odd, although neither end is
+  std::vector<int> nodes;           ///< most of whose pairs are odd
+  std::vector<NodePair> pairs;      ///< odd, although neither end is
   std::vector<std::string> groups;  ///< "component, switch": whose pairs are odd beside those of like groups
-  double bandwidth = 0;           ///< median within groups; 0: there are none
-  Seconds latency{};              ///< likewise
+  double bandwidth = 0;             ///< median within groups; 0: there are none
+  Seconds latency{};                ///< likewise
   bool operator==(const OddLinks&) const = default;
 };
 /// A pair is odd if it moves less than 0.75 of the median of its like (within groups of a component; between two components' groups), or if

@@ -33,7 +33,7 @@ std::vector<FabricLink> fabric_links(const std::vector<LinkReport>&);
 
 /// Links whose share is far from their siblings', or low as a whole.
 struct LowShares {
-  std::string everywhere;  ///< in words; empty: the median of all links is as it should be
+  std::string everywhere;                                  ///< in words; empty: the median of all links is as it should be
   std::vector<std::pair<std::string, std::string>> hosts;  ///< a host, and what is low about its links, in words
 };
 /// Of links between hosts: low everywhere is a median below one half, low of a host one below half of that median.

@@ -27,11 +27,11 @@ std::string without_device_number(const std::string& name);
 /// What is known of all figures of one name.
 struct FigureKind {
   std::string key;
-  std::string title;           ///< for people: "memory bandwidth"
-  std::string unit;            ///< "B/s", "FLOP/s", "B", "s", "tokens/s", ...
+  std::string title;  ///< for people: "memory bandwidth"
+  std::string unit;   ///< "B/s", "FLOP/s", "B", "s", "tokens/s", ...
   bool more_is_better = true;
-  double tolerance = 0;        ///< least relative deviation that counts, whatever little the baseline scatters
-  bool by_time = true;         ///< what other programs on the node make worse
+  double tolerance = 0;  ///< least relative deviation that counts, whatever little the baseline scatters
+  bool by_time = true;   ///< what other programs on the node make worse
 };
 const std::vector<FigureKind>& figure_kinds();
 /// Of a figure's name, subject or not. Throws Error{bad_input} of an unknown one.
@@ -83,9 +83,9 @@ inline constexpr const char *sockets = "sockets", *numa_nodes = "numa nodes", *c
 
 /// A node by itself.
 struct NodeReport {
-  std::string host;       ///< as the batch system calls it, where there is one
-  std::string type;       ///< "2 x AMD EPYC 9654"; nodes of one type are compared
-  std::string partition;  ///< "": not known
+  std::string host;            ///< as the batch system calls it, where there is one
+  std::string type;            ///< "2 x AMD EPYC 9654"; nodes of one type are compared
+  std::string partition;       ///< "": not known
   std::string network_switch;  ///< that it hangs on; "": not known
   std::string measured_at;
   bool done = false;
@@ -97,8 +97,8 @@ struct NodeReport {
   std::vector<Core> cores;
   std::vector<AnswerDigest> answers;
   std::vector<Failure> failures;
-  double others = -1;            ///< of the processors' time while it was tested, what other programs took; -1: not known
-  std::vector<CardEntry> card;   ///< models that were trained on it
+  double others = -1;           ///< of the processors' time while it was tested, what other programs took; -1: not known
+  std::vector<CardEntry> card;  ///< models that were trained on it
   std::optional<Soak> soak;
   bool operator==(const NodeReport&) const = default;
 };
@@ -128,8 +128,9 @@ struct LinkReport {
   std::string transport;  ///< as in UCX_TLS; "": what UCX chooses; "mpi": the training's own messages
   bool alone = false;     ///< nobody else sent at the time
   std::vector<LinkPoint> points;
-  std::string refusal;    ///< why there are none
-  std::int64_t segments = 0, resent = 0;  ///< of TCP, of both ends while it was measured: sent, and of these once more; 0: none, or not known
+  std::string refusal;  ///< why there are none
+  std::int64_t segments = 0,
+               resent = 0;  ///< of TCP, of both ends while it was measured: sent, and of these once more; 0: none, or not known
   bool operator==(const LinkReport&) const = default;
 };
 inline constexpr const char* training_transport = "mpi";
@@ -141,8 +142,8 @@ struct CollectivePoint {
   bool operator==(const CollectivePoint&) const = default;
 };
 struct CollectiveReport {
-  std::string level;    ///< "node", "switch", "partition", "all"; or faulty_member, with a refusal
-  std::string name;     ///< of the node, switch or partition
+  std::string level;  ///< "node", "switch", "partition", "all"; or faulty_member, with a refusal
+  std::string name;   ///< of the node, switch or partition
   int ranks = 0;
   std::vector<CollectivePoint> points;
   std::string refusal;  ///< what the proof found; "": the sums are right
@@ -167,12 +168,12 @@ struct Expected {
 
 /// One run of `flotilla bench`.
 struct BenchReport {
-  std::string measured_at;  ///< ISO 8601, UTC
+  std::string measured_at;        ///< ISO 8601, UTC
   std::vector<NodeReport> nodes;  ///< those that are done, by host
   std::vector<LostNode> lost;
-  std::vector<LinkReport> links;  ///< empty: links were not tested
+  std::vector<LinkReport> links;              ///< empty: links were not tested
   std::vector<CollectiveReport> collectives;  ///< empty: collectives were not tested
-  std::vector<Series> imported;  ///< what other programs measured
+  std::vector<Series> imported;               ///< what other programs measured
   bool operator==(const BenchReport&) const = default;
 };
 

@@ -9,7 +9,7 @@ namespace flotilla::bench {
 
 /// A value for messages of a size, or at a place in the other program's own words ("row 0, column 1").
 struct SeriesPoint {
-  Bytes size{};       ///< 0 where there is a place, or where it is one value for all
+  Bytes size{};  ///< 0 where there is a place, or where it is one value for all
   std::string place;
   double value = 0;
   bool operator==(const SeriesPoint&) const = default;
@@ -24,7 +24,7 @@ struct Series {
   std::vector<std::string> hosts;  ///< that it was measured on; empty: not known
   std::string source;              ///< the file that it was imported from
   std::vector<SeriesPoint> points;
-  std::string fault;               ///< what the program itself found wrong; "": nothing
+  std::string fault;  ///< what the program itself found wrong; "": nothing
   bool operator==(const Series&) const = default;
 };
 

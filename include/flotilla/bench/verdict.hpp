@@ -52,9 +52,9 @@ struct NodeVerdict {
   bool operator==(const NodeVerdict&) const = default;
 };
 
-/// Nodes in the report's order, then the lost ones, then what concerns no single node ("switch gpu, leaf3", "network"). A figure is held against the baseline of its type, or, where there is none, against the
-/// other nodes (or GPUs) of its type in this report if they are at least three in all. Worse by more than the tolerance: watch; by more than twice
-/// that: drain.
+/// Nodes in the report's order, then the lost ones, then what concerns no single node ("switch gpu, leaf3", "network"). A figure is held
+/// against the baseline of its type, or, where there is none, against the other nodes (or GPUs) of its type in this report if they are at
+/// least three in all. Worse by more than the tolerance: watch; by more than twice that: drain.
 std::vector<NodeVerdict> judge(const BenchReport&, const Baselines&);
 
 /// Hosts by the switch that they hang on, as switch_groups(): the name, or "" of a measured group.
@@ -66,10 +66,10 @@ std::string drain_line(const NodeVerdict&);
 /// What differs between two runs.
 struct Change {
   std::string host;
-  std::string what;       ///< a figure's name, "known answer", "node"
-  double worse = 0;       ///< relative; negative: better; 0 where no figure changed
-  bool beyond = false;    ///< more than the kind's tolerance for the worse, or something that must not change
-  std::string in_words;   ///< one line
+  std::string what;      ///< a figure's name, "known answer", "node"
+  double worse = 0;      ///< relative; negative: better; 0 where no figure changed
+  bool beyond = false;   ///< more than the kind's tolerance for the worse, or something that must not change
+  std::string in_words;  ///< one line
   bool operator==(const Change&) const = default;
 };
 /// Worst first. Figures of nodes in both reports, answers that changed under the same software, nodes that are gone.

@@ -25,10 +25,10 @@ struct StateFile {
 
 /// step-N/manifest.json, format "flotilla-checkpoint" version 2: docs/formats/checkpoint.md.
 struct Manifest {
-  std::int64_t step = 0;             ///< N: iterations done
-  std::int64_t optimizer_steps = 0;  ///< updates applied, AdamW's t; smaller than `step` where steps were skipped
+  std::int64_t step = 0;                  ///< N: iterations done
+  std::int64_t optimizer_steps = 0;       ///< updates applied, AdamW's t; smaller than `step` where steps were skipped
   std::optional<LossScale> loss_scale{};  ///< of the next step in fp16
-  std::int64_t sequences = 0;        ///< consumed since the beginning
+  std::int64_t sequences = 0;             ///< consumed since the beginning
   std::uint64_t seed = 0;
   std::string training;          ///< what must not change on resume, as text; the trainer compares it
   std::string data_fingerprint;  ///< of the training data

@@ -24,12 +24,13 @@ struct LocalTensor {
   int tensor = -1;  ///< index into LocalState::tensors
   plan::Shard shard;
   std::span<float> parameters, moment1, moment2;  ///< the moments may be empty, where others keep them and `owner` is false
-  bool trained = true;                          ///< else the tensor is frozen, and nobody has moments of it
+  bool trained = true;                            ///< else the tensor is frozen, and nobody has moments of it
   bool owner = false;                             ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
-  int piece = -1;                               ///< where the optimizer is sharded: index into program::share_pieces(); -1: the whole shard
-  std::vector<plan::Box> boxes = {};            ///< of a piece: its elements
-  Precision precision = Precision::fp32;        ///< of `weights`
-  std::span<const std::uint16_t> weights = {};  ///< of a shard in bf16 or fp16: the copies that steps compute with; checkpoints have none of them
+  int piece = -1;                         ///< where the optimizer is sharded: index into program::share_pieces(); -1: the whole shard
+  std::vector<plan::Box> boxes = {};      ///< of a piece: its elements
+  Precision precision = Precision::fp32;  ///< of `weights`
+  std::span<const std::uint16_t> weights =
+      {};  ///< of a shard in bf16 or fp16: the copies that steps compute with; checkpoints have none of them
 
   std::vector<plan::Box> boxes_in(const model::Tensor& whole) const { return piece < 0 ? plan::boxes(whole, shard) : boxes; }
   std::int64_t elements() const {

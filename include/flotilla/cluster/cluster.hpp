@@ -201,8 +201,8 @@ struct Profile {
   std::vector<LayerSize> layer_sizes{};
   std::vector<LinkFit> link_fits{};
   std::vector<EgressPrice> egress_prices{};
-  std::vector<Uplink> uplinks{};         ///< of zones whose hosts hold each other up on the way to other zones; each zone once
-  std::vector<ZonePrice> zone_prices{};  ///< each type and zone once
+  std::vector<Uplink> uplinks{};           ///< of zones whose hosts hold each other up on the way to other zones; each zone once
+  std::vector<ZonePrice> zone_prices{};    ///< each type and zone once
   std::vector<DeviceLink> device_links{};  ///< between GPUs; what they lack goes through the hosts' memory
   std::vector<GroupSum> group_sums{};      ///< of groups of GPUs that stand for others
   /// Between GPUs, wherever it joins them, whatever takes least: a job's wish, in no file. Absent: what takes least.
@@ -223,9 +223,9 @@ const Link& link_between(const Profile&, Rank a, Rank b);
 /// The uplink of a zone, or nullptr: its hosts' messages to other zones do not hold each other up.
 const Uplink* uplink_of(const Profile&, const std::string& zone);
 /// What a profile says of an operation at a size, and between what its time lies where that size was not measured. Both ends follow from
-/// two assumptions: more tokens never take less time, and a token never takes more time among more of them. Past the largest of several sizes,
-/// the time moreover rises at least as steeply as between the last two: a device that fills up gets no faster. At a measured size all
-/// three are equal.
+/// two assumptions: more tokens never take less time, and a token never takes more time among more of them. Past the largest of several
+/// sizes, the time moreover rises at least as steeply as between the last two: a device that fills up gets no faster. At a measured size
+/// all three are equal.
 struct SizedTime {
   Seconds time, least, most;
 };

@@ -14,8 +14,8 @@ DeviceGroups form_device_groups(const World& world, const Groups& groups, const 
                                 const OrderedSum& ordered_sum, Seconds deadline, std::vector<std::string>* refusals = nullptr);
 
 /// The same by MPI, whose library must take device memory where it takes the host's, and say so (mpi::why_no_device_memory): operations
-/// of ProcessGroup on addresses of `device`, in fp32, bf16 and fp16, with the bits of groups on hosts. What fails goes on through the hosts'
-/// memory. `values`: those that `groups` were connected from.
+/// of ProcessGroup on addresses of `device`, in fp32, bf16 and fp16, with the bits of groups on hosts. What fails goes on through the
+/// hosts' memory. `values`: those that `groups` were connected from.
 Groups form_device_memory_groups(const World& world, const std::vector<program::Group>& values, const Groups& groups,
                                  const std::vector<bool>& wanted, const gpu::DeviceContext* device, const OrderedSum& ordered_sum,
                                  Seconds deadline, std::vector<std::string>* refusals = nullptr);

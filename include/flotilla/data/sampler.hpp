@@ -20,10 +20,10 @@ struct Growth {
 
 /// Where a part of a run's sequences comes from.
 struct Source {
-  std::string name = {};     ///< "" for the only one of a run
+  std::string name = {};  ///< "" for the only one of a run
   Corpus corpus = {};
-  double weight = 1;         ///< of its sequences among all, relative to the other sources'
-  std::int64_t epochs = 0;   ///< at most so many; 0: any number
+  double weight = 1;                ///< of its sequences among all, relative to the other sources'
+  std::int64_t epochs = 0;          ///< at most so many; 0: any number
   std::vector<Growth> growth = {};  ///< in order
   std::size_t files_at_start = 0;   ///< sections before the first growth, where there is one
 };
@@ -56,8 +56,8 @@ struct SamplerOptions {
 /// Steps in a row that draw alike.
 struct SamplingPhase {
   std::int64_t first_step = 0;
-  int length = 0, global_batch = 0;   ///< as in SamplerOptions, whose own then count for nothing
-  std::vector<double> weights = {};   ///< of the sources, relative to each other; 0: takes no part. Empty: their own
+  int length = 0, global_batch = 0;  ///< as in SamplerOptions, whose own then count for nothing
+  std::vector<double> weights = {};  ///< of the sources, relative to each other; 0: takes no part. Empty: their own
 };
 
 /// Which sequence is where in which step: a pure function of (seed, step, length, batch, data), the same on every rank whatever the
@@ -72,8 +72,8 @@ struct SamplingPhase {
 /// n = floor((N-1) / length) sequences and an offset of up to what is left over; where n >= 32 it gives n-1, and the offset is any of
 /// 0 … length-1. Every sequence of an epoch is used exactly once; numbering goes on across epochs, so a step may straddle two.
 ///
-/// Phases of the same length go on in each other's orders. Each length has orders of its own, since it cuts the sections into other sequences;
-/// the part of a source's epochs that is drawn at one length is gone at the others.
+/// Phases of the same length go on in each other's orders. Each length has orders of its own, since it cuts the sections into other
+/// sequences; the part of a source's epochs that is drawn at one length is gone at the others.
 ///
 /// Copies share everything. Const members are thread-safe.
 class Sampler {
@@ -96,8 +96,8 @@ class Sampler {
   /// The sequence `index` in [0, global batch) of `step` (from 0).
   Location locate(std::int64_t step, int index) const;
 
-  /// The sequence `index` in [0, sequences_per_epoch(source, length)) of an order that does not depend on the seed, offset 0: for evaluation, where
-  /// the first K of them are the same in every run and come from all files of the source.
+  /// The sequence `index` in [0, sequences_per_epoch(source, length)) of an order that does not depend on the seed, offset 0: for
+  /// evaluation, where the first K of them are the same in every run and come from all files of the source.
   Location locate_evaluation(std::int64_t index, int source = 0, int length = 0) const;
 
   /// Fills `tokens` (the length + 1 of them); ~token for one that does not count in the loss. Throws Error{bad_input} with file and byte

@@ -18,7 +18,7 @@ struct CollectiveTest {
 /// Forms and proves each group as training does (comm::form), then times its all-reduce in fp32 at each size. Tests of one level, whose
 /// members must not overlap, run at the same time. The same result on every rank, in the tests' order; a refusal says what the proof found.
 /// Collective over the world, every rank giving the same tests; one thread. Throws Error{communication} when a rank is lost.
-std::vector<bench::CollectiveReport> measure_collectives(const comm::World&, const std::vector<CollectiveTest>&, const std::vector<Bytes>& sizes,
-                                                         Seconds deadline);
+std::vector<bench::CollectiveReport> measure_collectives(const comm::World&, const std::vector<CollectiveTest>&,
+                                                         const std::vector<Bytes>& sizes, Seconds deadline);
 
 }  // namespace flotilla::fabric

@@ -13,9 +13,9 @@ namespace flotilla::fabric {
 struct LinkTest {
   std::vector<Bytes> sizes;
   bool both_ways = true, puts = true;
-  Seconds slice{0.02};     ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
-  Seconds longest{0.1};    ///< where a message takes more, larger ones are left out
-  Seconds deadline{10};    ///< of each message
+  Seconds slice{0.02};   ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
+  Seconds longest{0.1};  ///< where a message takes more, larger ones are left out
+  Seconds deadline{10};  ///< of each message
 };
 /// 8 B to 64 MiB, each four times the one before.
 std::vector<Bytes> all_sizes();
@@ -30,15 +30,15 @@ struct LinkResult {
   LinkPair pair;
   std::string transport;  ///< as in bench::LinkReport
   std::vector<bench::LinkPoint> points;
-  std::string refusal;    ///< why there are none
+  std::string refusal;                    ///< why there are none
   std::int64_t segments = 0, resent = 0;  ///< as in bench::LinkReport
   bool operator==(const LinkResult&) const = default;
 };
 
-/// Measures round after round, the pairs of a round at the same time and all other ranks at rest, by each transport in turn. The same result
-/// on every rank, in the order of transports, then rounds, then pairs. In a round a rank is in one pair at most. A pair that cannot be
-/// measured by a transport has a refusal. Collective over the world, ends in agreement; one thread.
-/// Throws Error{communication} when a rank is lost.
+/// Measures round after round, the pairs of a round at the same time and all other ranks at rest, by each transport in turn. The same
+/// result on every rank, in the order of transports, then rounds, then pairs. In a round a rank is in one pair at most. A pair that cannot
+/// be measured by a transport has a refusal. Collective over the world, ends in agreement; one thread. Throws Error{communication} when a
+/// rank is lost.
 std::vector<LinkResult> measure_links(const comm::World&, const std::vector<std::vector<LinkPair>>& rounds,
                                       const std::vector<std::string>& transports, const LinkTest&);
 

@@ -8,9 +8,10 @@
 
 namespace flotilla::files {
 
-/// A Hugging Face `config.json` of the GPT-2, OPT, GPT-Neo, Llama, Mistral or Qwen2 family; the model is named after the file's folder, or the file's stem
-/// where it is not called config.json. Keys that do not change the arithmetic are ignored; values that Flotilla does not implement (other
-/// activations, cross-attention, other kinds of rotation, ...) are refused by key with what was expected. Throws Error{bad_input}.
+/// A Hugging Face `config.json` of the GPT-2, OPT, GPT-Neo, Llama, Mistral or Qwen2 family; the model is named after the file's folder, or
+/// the file's stem where it is not called config.json. Keys that do not change the arithmetic are ignored; values that Flotilla does not
+/// implement (other activations, cross-attention, other kinds of rotation, ...) are refused by key with what was expected. Throws
+/// Error{bad_input}.
 model::Config read_hugging_face_config(const std::filesystem::path&);
 model::Config hugging_face_config_from_json(std::string_view text, std::string_view source, std::string_view name);
 

@@ -7,8 +7,8 @@
 
 #include "flotilla/simulate/forecast.hpp"
 
-/// Chrome traces (chrome://tracing, ui.perfetto.dev): a process per device, times in microseconds. A queue has as many threads ("tracks") as
-/// spans of it run at a time, since those of one track may not overlap; the first of them is numbered as the queue, the others follow in
+/// Chrome traces (chrome://tracing, ui.perfetto.dev): a process per device, times in microseconds. A queue has as many threads ("tracks")
+/// as spans of it run at a time, since those of one track may not overlap; the first of them is numbered as the queue, the others follow in
 /// steps of program::queue_count.
 namespace flotilla::files {
 

@@ -13,7 +13,7 @@ void publish(const std::filesystem::path& folder, const bench::NodeReport&);
 
 /// How long collect() waits.
 struct CollectPatience {
-  Seconds silence{30};  ///< for a sign of life of a node: its first, or the next
+  Seconds silence{30};                                 ///< for a sign of life of a node: its first, or the next
   std::function<void(const std::string&)> progress{};  ///< told who is waited for
 };
 

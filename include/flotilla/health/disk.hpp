@@ -6,8 +6,8 @@
 namespace flotilla::health {
 
 struct DiskRates {
-  BytesPerSecond write;  ///< until it is on the disk
-  BytesPerSecond read;   ///< 0: not measured
+  BytesPerSecond write;    ///< until it is on the disk
+  BytesPerSecond read;     ///< 0: not measured
   double clock_error = 0;  ///< seconds that this node's clock is ahead of the clock that dates the files there
 };
 

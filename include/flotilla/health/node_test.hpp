@@ -9,11 +9,11 @@
 namespace flotilla::health {
 
 struct NodeTest {
-  std::string host;       ///< as the batch system calls this node; "": its own name
+  std::string host;  ///< as the batch system calls this node; "": its own name
   std::string partition;
-  std::filesystem::path disk;   ///< a folder of the file system that checkpoints go to; made where it is not there
-  Bytes disk_size{256 << 20};   ///< written and read there, and removed
-  Seconds budget{20};           ///< aim for all tests
+  std::filesystem::path disk;  ///< a folder of the file system that checkpoints go to; made where it is not there
+  Bytes disk_size{256 << 20};  ///< written and read there, and removed
+  Seconds budget{20};          ///< aim for all tests
   /// Told before each test, with what is known so far.
   std::function<void(const bench::NodeReport&)> progress;
 };

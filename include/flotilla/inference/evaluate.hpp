@@ -19,7 +19,8 @@ using TellProgress = std::function<void(std::int64_t done, std::int64_t all)>;
 class Text {
  public:
   /// A token file of any format is read as it is; a text file is encoded where the codec has a tokenizer, else taken byte by byte. Throws
-  /// Error{bad_input} for a file that cannot be read, for a text above 1 GiB (flotilla tokenize streams such), and for less than two tokens.
+  /// Error{bad_input} for a file that cannot be read, for a text above 1 GiB (flotilla tokenize streams such), and for less than two
+  /// tokens.
   static Text open(const std::filesystem::path&, data::Format, Codec&);
 
   const std::string& name() const { return name_; }
@@ -67,8 +68,8 @@ struct Continuation {
 };
 
 /// Lines of a JSON-lines file: {"context": "...", "continuation": "..."} or lists of tokens under "context_tokens" and
-/// "continuation_tokens"; other keys are passed over. Text is split as lm-evaluation-harness does it: white space at a context's end goes to
-/// the continuation, and the tokens of the continuation are those of both less as many as the context has. An empty context is the token
+/// "continuation_tokens"; other keys are passed over. Text is split as lm-evaluation-harness does it: white space at a context's end goes
+/// to the continuation, and the tokens of the continuation are those of both less as many as the context has. An empty context is the token
 /// that ends documents. Throws Error{bad_input} with file and line.
 std::vector<Continuation> read_continuations(const std::filesystem::path&, Codec&, int vocabulary);
 
@@ -80,8 +81,7 @@ struct ContinuationScore {
 
 /// In order. The first tokens of what is longer than a pass are left out. Collective. Throws Error{bad_input} for a continuation that is
 /// longer than a pass.
-std::vector<ContinuationScore> evaluate(LoadedModel&, const std::vector<Continuation>&,
-                                        const TellProgress& = {});
+std::vector<ContinuationScore> evaluate(LoadedModel&, const std::vector<Continuation>&, const TellProgress& = {});
 /// Length of a pass in which all of them have room, at most `most`.
 int length_for(const std::vector<Continuation>&, int most);
 

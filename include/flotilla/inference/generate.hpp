@@ -18,8 +18,8 @@ struct GenerateOptions {
   std::vector<std::int32_t> stops{};  ///< tokens that end the text, themselves not part of it
 };
 
-/// Goes on with `prompt`, at least one token; `take` is called with every new token on every rank and may end the text by false. The model is
-/// loaded with growing_text() of prompt and new tokens together. Returns the new tokens, on every rank. Collective.
+/// Goes on with `prompt`, at least one token; `take` is called with every new token on every rank and may end the text by false. The model
+/// is loaded with growing_text() of prompt and new tokens together. Returns the new tokens, on every rank. Collective.
 std::vector<std::int32_t> generate(LoadedModel&, std::span<const std::int32_t> prompt, const GenerateOptions&,
                                    const std::function<bool(std::int32_t token)>& take = {});
 

@@ -17,14 +17,14 @@ struct ModelLoadOptions {
   int pipeline = 0;  ///< stages; 0: as few as fit the memory, where sequences go side by side, else all ranks / tensor_parallel
   Precision precision = Precision::fp32;
   compute::ComputeDevice device{};  ///< of this rank
-  int threads = 0;  ///< compute threads of a rank; 0: its share of the CPUs
+  int threads = 0;                  ///< compute threads of a rank; 0: its share of the CPUs
   Seconds deadline{600};
 };
 
 /// What forward passes are to be made: for scores, of many sequences of one length; for a text that grows, of one sequence.
 struct PassShape {
-  std::vector<int> lengths;  ///< tokens of a pass, by number of the program: one or two
-  int cache = 0;             ///< tokens of the one sequence whose keys and values are kept; 0: many sequences, and nothing is kept
+  std::vector<int> lengths;    ///< tokens of a pass, by number of the program: one or two
+  int cache = 0;               ///< tokens of the one sequence whose keys and values are kept; 0: many sequences, and nothing is kept
   std::int64_t sequences = 0;  ///< how many are to be read: passes are no larger; 0: any number
   bool documents = false;      ///< of a sequence are kept apart; not with a cache
 };

@@ -5,8 +5,8 @@
 
 namespace flotilla::inference {
 
-/// How the next token is chosen from its logits: they are divided by the temperature, all but the `top_k` likeliest tokens are left out, then
-/// all but the fewest likeliest whose probability is at least `top_p` together (Holtzman et al. 2020); one of the rest is drawn.
+/// How the next token is chosen from its logits: they are divided by the temperature, all but the `top_k` likeliest tokens are left out,
+/// then all but the fewest likeliest whose probability is at least `top_p` together (Holtzman et al. 2020); one of the rest is drawn.
 struct SamplingOptions {
   double temperature = 0;  ///< 0: the likeliest token
   int top_k = 0;           ///< 0: all

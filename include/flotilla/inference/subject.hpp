@@ -11,8 +11,8 @@ namespace flotilla::inference {
 
 /// A model to look at, and where its weights are.
 struct Subject {
-  std::filesystem::path weights;    ///< a committed checkpoint's directory, or that of a Hugging Face model
-  bool is_checkpoint = false;       ///< else Hugging Face's
+  std::filesystem::path weights;  ///< a committed checkpoint's directory, or that of a Hugging Face model
+  bool is_checkpoint = false;     ///< else Hugging Face's
   model::Config model;
   std::optional<plan::Plan> plan;   ///< that a checkpoint was saved under
   std::filesystem::path tokenizer;  ///< tokenizer.json or tokenizer.model beside the weights or carried along by the run; empty: none

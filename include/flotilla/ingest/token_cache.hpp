@@ -11,12 +11,12 @@
 namespace flotilla::ingest {
 
 struct CacheOptions {
-  std::filesystem::path tokenizer;  ///< tokenizer.json or a SentencePiece .model
-  std::string field = {};           ///< as TokenizeOptions::field
-  std::string eod;                  ///< the token that ends every document; empty: the tokenizer's own
+  std::filesystem::path tokenizer;           ///< tokenizer.json or a SentencePiece .model
+  std::string field = {};                    ///< as TokenizeOptions::field
+  std::string eod;                           ///< the token that ends every document; empty: the tokenizer's own
   std::filesystem::path chat_template = {};  ///< as TokenizeOptions::chat_template
-  std::filesystem::path folder;     ///< of the token files; empty: flotilla-tokens beside each input
-  int threads = 0;                  ///< 0: as many as there are processors
+  std::filesystem::path folder;              ///< of the token files; empty: flotilla-tokens beside each input
+  int threads = 0;                           ///< 0: as many as there are processors
 };
 
 /// What happens while the cache is filled, called on the caller's thread.

@@ -23,7 +23,7 @@ struct IncarnationHistory {
   std::string plan, origin;  ///< summary; where the plan came from
   std::vector<InventoryEntry> devices;
   std::vector<CorrectionRecord> corrections;  ///< of the profile, by its first iterations under each plan
-  std::vector<PlanRecord> plan_changes;  ///< while it ran, those that were refused too
+  std::vector<PlanRecord> plan_changes;       ///< while it ran, those that were refused too
   int ranks = 0;
   std::int64_t first_step = 0;  ///< steps complete when it began
   std::int64_t last_step = 0;   ///< when it ended

@@ -36,8 +36,8 @@ struct StepRecord {
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping
   double eta_seconds = 0;
-  double time = 0;      ///< seconds since 1970; 0: filled in when written
-  int incarnation = 0;  ///< filled in when written
+  double time = 0;                                  ///< seconds since 1970; 0: filled in when written
+  int incarnation = 0;                              ///< filled in when written
   std::optional<std::int64_t> counted_tokens = {};  ///< whose losses are in `loss`; none: all of the global batch
   std::string digest = {};                          ///< train::StepResult's, 16 hexadecimal digits; empty in what earlier versions wrote
   std::vector<SourceShare> sources = {};            ///< of a mixture, those that the step trained on
@@ -142,9 +142,9 @@ struct ForecastRecord {
 
 /// A figure of the profile that the first iterations proved wrong.
 struct WrongFigure {
-  std::string subject = {};  ///< the device type, or the links: "messages within a host"
-  std::string figure = {};   ///< operation of a device type; "messages" or "sums"
-  int tensor_parallel = 1, sequences = 1;  ///< of an operation
+  std::string subject = {};                          ///< the device type, or the links: "messages within a host"
+  std::string figure = {};                           ///< operation of a device type; "messages" or "sums"
+  int tensor_parallel = 1, sequences = 1;            ///< of an operation
   double profile_seconds = 0, measured_seconds = 0;  ///< of one; the median of the iterations
   double lower_quartile = 1, upper_quartile = 1;     ///< of measured / profile
   double relative_error = 0;                         ///< the error bar that it exceeds

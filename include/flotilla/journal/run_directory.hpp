@@ -14,8 +14,8 @@ struct LockOptions {
   std::string job = {};      ///< the batch system's job id, "" without one
   Seconds stale_after{120};  ///< a holder whose heartbeat is older than this is taken for dead, wherever it is
   Seconds heartbeat{10};     ///< a thread of ours refreshes the heartbeat this often; 0: only `touch()` does
-  /// The same for a holder with our own job id: that start is over for the script or Slurm, only its host is not ours and cannot be asked. A
-  /// process that slept through this many heartbeats asks `require_mine()` before it writes what counts.
+  /// The same for a holder with our own job id: that start is over for the script or Slurm, only its host is not ours and cannot be asked.
+  /// A process that slept through this many heartbeats asks `require_mine()` before it writes what counts.
   Seconds own_job_stale_after{45};
   /// How long to wait for a holder that may be dying before giving up. A holder with our own job id is waited for until it is gone or
   /// stale, even with 0 here.

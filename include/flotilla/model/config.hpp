@@ -44,7 +44,7 @@ struct Rotary {
 ///
 /// Layers, numbered 0 … blocks+1: embedding, the blocks, head. Plans cut between layers.
 struct Config {
-  std::string name;    ///< "gpt2", "opt-350m", or the stem of a config.json
+  std::string name;  ///< "gpt2", "opt-350m", or the stem of a config.json
   /// "gpt2", "opt", "gpt_neo", "llama", "mistral", "qwen2", "qwen3", "gpt_neox", "bloom", "gemma2", "gemma3_text", "mixtral", "qwen2_moe",
   /// "qwen3_moe", "olmoe" or "deepseek": Hugging Face's model_type
   std::string family;
@@ -70,7 +70,7 @@ struct Config {
   Rotary rotary = {};
   /// Scores get head_slope(head, heads) * (position of the key - that of the query) (Press et al. 2022); nothing else knows of positions.
   bool alibi = false;
-  bool embedding_norm = false;  ///< a norm of the embedded tokens
+  bool embedding_norm = false;    ///< a norm of the embedded tokens
   bool scaled_embedding = false;  ///< embedded tokens are multiplied with sqrt(hidden), rounded to the element type
   /// Norms multiply with 1 + weight, and weights start at zero; of kind rms only.
   bool norm_offset = false;
@@ -94,7 +94,7 @@ struct Config {
   bool tied_head = true;  ///< the head multiplies with the token embedding; else with a table of its own, head.word
   /// Patterns (* and ?) of the names of tensors that are not trained: they have no gradient and no optimizer state.
   std::vector<std::string> frozen = {};
-  Lora lora = {};  ///< where it is on, adapters alone are trained
+  Lora lora = {};        ///< where it is on, adapters alone are trained
   Experts experts = {};  ///< where they are on, in place of the feed-forward layer of every block but some
 
   bool operator==(const Config&) const = default;
@@ -138,13 +138,12 @@ struct Config {
 /// llama-3-8b, llama-3-70b, llama-3.1-8b, llama-3.1-70b, llama-3.2-1b, llama-3.2-3b, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b, qwen3-14b,
 /// qwen3-32b, pythia-70m, pythia-160m, pythia-410m, pythia-1b, pythia-1.4b, pythia-2.8b, pythia-6.9b, pythia-12b, gpt-neox-20b, bloom-560m,
 /// bloom-1b1, bloom-1b7, bloom-3b, bloom-7b1, bloom-176b, gemma-2-2b, gemma-2-9b, gemma-2-27b, gemma-3-270m, gemma-3-1b;
-/// of experts, forecast only: mixtral-8x7b, mixtral-8x22b, qwen1.5-moe-a2.7b, qwen3-30b-a3b, qwen3-235b-a22b, olmoe-1b-7b, deepseek-moe-16b;
-/// and small byte-level ones (vocabulary 256):
-/// gpt2-tiny, gpt2-mini, opt-tiny, opt-post-tiny (post-norm and projected embedding, like OPT-350M), gpt-neo-tiny (a window of 8 tokens),
-/// llama-tiny (six query heads on three of keys and values, untied), qwen3-tiny (the same with wider heads and their norms), pythia-tiny,
-/// bloom-tiny, gemma2-tiny (capped scores and logits, a window of 8 tokens by turns), gemma3-tiny (head norms, two kinds
-/// of angles). Names compare case-insensitively.
-/// Throws Error{bad_input} naming the nearest known name.
+/// of experts, forecast only: mixtral-8x7b, mixtral-8x22b, qwen1.5-moe-a2.7b, qwen3-30b-a3b, qwen3-235b-a22b, olmoe-1b-7b,
+/// deepseek-moe-16b; and small byte-level ones (vocabulary 256): gpt2-tiny, gpt2-mini, opt-tiny, opt-post-tiny (post-norm and projected
+/// embedding, like OPT-350M), gpt-neo-tiny (a window of 8 tokens), llama-tiny (six query heads on three of keys and values, untied),
+/// qwen3-tiny (the same with wider heads and their norms), pythia-tiny, bloom-tiny, gemma2-tiny (capped scores and logits, a window of 8
+/// tokens by turns), gemma3-tiny (head norms, two kinds of angles). Names compare case-insensitively. Throws Error{bad_input} naming the
+/// nearest known name.
 Config built_in(std::string_view name);
 std::vector<std::string> built_in_names();
 

@@ -22,8 +22,9 @@ namespace flotilla::model {
 ///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1), where norm3(partial + b1) is dropped with
 ///                       output_norms; ff_in = norm2(middle) (pre) or
 ///                       norm1(middle) (post) or norm2(input) (parallel residual); up, activation, down without b2
-///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre), with norm4 as above; norm2(ff_in + drop(partial + b2)) (post)
-///   head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, token embedding^T;
+///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre), with norm4 as above; norm2(ff_in + drop(partial +
+///   b2)) (post) head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, token
+///   embedding^T;
 ///                       a row of stats is (maximum, sum of exp(logit - maximum), logit of the target or -inf if it is not ours)
 ///   head_loss           gathered_stats (tp, N, 3) -> scalars[0] += sum over tokens of -log p(target) in fp64
 ///   head_backward       logits, gathered_stats -> partial (N, w): logits become d logits in place, times loss_scale; d word; d input of it
@@ -118,7 +119,8 @@ struct LayerShape {
   int tensor_index = 0;
   Precision precision = Precision::fp32;
   bool sequence_parallel = false;  ///< members hold their tokens alone between products
-  int cache = 0;  ///< attention's keys and values are kept for so many tokens of a sequence (cache_size); 0: they are those of the microbatch
+  int cache =
+      0;  ///< attention's keys and values are kept for so many tokens of a sequence (cache_size); 0: they are those of the microbatch
   int expert_parallel = 1;  ///< of every block's experts this rank holds one part of so many, and computes as many tokens as the others
 
   bool operator==(const LayerShape&) const = default;
@@ -144,10 +146,9 @@ Bytes traffic(const Config&, const LayerShape&, Operation);
 /// bytes for each: a sum in fp32, read and written.
 double summed_weights(const Config&, const LayerShape&, Operation);
 
-/// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation and experts that the token
-/// does not go through not counted;
-/// what MFU counts. As in Chowdhery et al. 2022, appendix B, but for attention, of which the causal half is counted that is
-/// computed (attention_pairs), so that no device can exceed its peak; scores count once.
+/// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation and experts that the
+/// token does not go through not counted; what MFU counts. As in Chowdhery et al. 2022, appendix B, but for attention, of which the causal
+/// half is counted that is computed (attention_pairs), so that no device can exceed its peak; scores count once.
 double training_flops_per_token(const Config&, int length);
 
 /// A part of a buffer. Offsets are multiples of 64 bytes.
@@ -159,26 +160,26 @@ struct Segment {
 /// What a block keeps from forward to backward, for one microbatch. Sizes of absent parts are 0. H' heads, f' columns are the local ones;
 /// (R, ...) has LayerShape::rows() of the N tokens.
 struct BlockLayout {
-  Segment norm1_stats;       ///< (R, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
-  Segment attention_input;   ///< (R, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
-  Segment raw_heads;         ///< (N, raw_width) e: queries and keys before their norms
-  Segment qkv;               ///< (N, qkv_width) e; normed and rotated
-  Segment log_sum_exp;       ///< (sequences, H', length) fp32
-  Segment attention_output;  ///< (N, H' head_size) e
-  Segment raw_attention;     ///< (R, d) e: attention + bias before its own norm; only with output_norms
-  Segment raw_attention_stats;  ///< (R, 2) fp32; likewise
-  Segment middle;            ///< (R, d) e: input + drop(attention + bias)
-  Segment norm2_stats;       ///< (R, 2) fp32
-  Segment ff_input;          ///< (R, d) e: the norm of `middle`
-  Segment router;            ///< (R, E) fp32: probabilities of the experts; only with them
-  Segment routed;            ///< (2, R, k, d) e: tokens in the order of their k experts, before and behind these; likewise
-  Segment up;                ///< (N, up_width) e: before the activation; not with relu
-  Segment activated;         ///< (N, f') e
-  Segment raw_feed_forward;  ///< (R, d) e: as raw_attention, of the feed-forward
+  Segment norm1_stats;             ///< (R, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
+  Segment attention_input;         ///< (R, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
+  Segment raw_heads;               ///< (N, raw_width) e: queries and keys before their norms
+  Segment qkv;                     ///< (N, qkv_width) e; normed and rotated
+  Segment log_sum_exp;             ///< (sequences, H', length) fp32
+  Segment attention_output;        ///< (N, H' head_size) e
+  Segment raw_attention;           ///< (R, d) e: attention + bias before its own norm; only with output_norms
+  Segment raw_attention_stats;     ///< (R, 2) fp32; likewise
+  Segment middle;                  ///< (R, d) e: input + drop(attention + bias)
+  Segment norm2_stats;             ///< (R, 2) fp32
+  Segment ff_input;                ///< (R, d) e: the norm of `middle`
+  Segment router;                  ///< (R, E) fp32: probabilities of the experts; only with them
+  Segment routed;                  ///< (2, R, k, d) e: tokens in the order of their k experts, before and behind these; likewise
+  Segment up;                      ///< (N, up_width) e: before the activation; not with relu
+  Segment activated;               ///< (N, f') e
+  Segment raw_feed_forward;        ///< (R, d) e: as raw_attention, of the feed-forward
   Segment raw_feed_forward_stats;  ///< (R, 2) fp32
-  Segment end;               ///< (R, d) e: the sum before the last norm; post-norm only
-  Bytes total;               ///< kept
-  Bytes again;               ///< dropped and computed again (Segment::again)
+  Segment end;                     ///< (R, d) e: the sum before the last norm; post-norm only
+  Bytes total;                     ///< kept
+  Bytes again;                     ///< dropped and computed again (Segment::again)
 };
 /// `drops`: what costs no product is dropped: attention_input, ff_input, and activated unless it is ReLU's, which is kept as its own mask.
 BlockLayout block_layout(const Config&, const LayerShape&, bool drops = false);

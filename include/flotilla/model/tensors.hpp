@@ -71,11 +71,11 @@ struct Tensor {
 ///   head.norm.{weight,bias} (d), only where final_norm; head.project_out (w, d), only where w != d;
 ///   head.word (vocabulary, w) axis vocabulary, unless tied_head
 ///
-/// Norms of kind rms have no bias; qkv, out and the feed-forward's two have one where the configuration says so. SwiGLU and GeGLU: up has 2f rows,
-/// the gate's and then the others, fused 2. Where g < heads heads of keys and values serve r = heads / g queries each,
-/// or qkv is interleaved (r = 1): qkv has
-/// (heads + 2g) * head_size rows, group after group: its r queries, its key, its value (as Megatron-LM lays it out); unit
-/// (r + 2) * head_size, fused 1; out's unit is r * head_size. So every axis head has g units, and a query's keys are where the query is.
+/// Norms of kind rms have no bias; qkv, out and the feed-forward's two have one where the configuration says so. SwiGLU and GeGLU: up has
+/// 2f rows, the gate's and then the others, fused 2. Where g < heads heads of keys and values serve r = heads / g queries each, or qkv is
+/// interleaved (r = 1): qkv has (heads + 2g) * head_size rows, group after group: its r queries, its key, its value (as Megatron-LM lays it
+/// out); unit (r + 2) * head_size, fused 1; out's unit is r * head_size. So every axis head has g units, and a query's keys are where the
+/// query is.
 ///
 /// Behind all of these, where Config::lora is on, of every target X of every block, with p = Lora::parts, r = Lora::rank:
 ///   block.l.X.lora_A (p r, inputs of X.weight), block.l.X.lora_B (outputs of X.weight, r)

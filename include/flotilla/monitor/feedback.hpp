@@ -39,8 +39,8 @@ class Feedback {
 
   ActiveRun at_;
   const simulate::Forecast& forecast_;
-  std::unique_ptr<RankFigures> figures_;    ///< of this rank; null when it is over
-  std::vector<double> steps_;               ///< seconds
+  std::unique_ptr<RankFigures> figures_;      ///< of this rank; null when it is over
+  std::vector<double> steps_;                 ///< seconds
   std::vector<std::vector<double>> seconds_;  ///< by step, of each figure; without the first steps
 };
 

@@ -19,8 +19,8 @@ class Session {
   explicit Session(Seconds end_deadline = Seconds{120});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  /// Finalizes, unless an exception is passing through: then the peers are not finalizing, and waiting for them would hang. Collective; where
-  /// a peer does not come in time, this process ends with ExitCode::lost_peer.
+  /// Finalizes, unless an exception is passing through: then the peers are not finalizing, and waiting for them would hang. Collective;
+  /// where a peer does not come in time, this process ends with ExitCode::lost_peer.
   ~Session();
 
   /// All ranks of the job; a duplicate, so foreign traffic on MPI_COMM_WORLD does not meet ours.

@@ -150,12 +150,12 @@ class Table {
   /// Lists of tables: what is one, and what stands in it.
   struct Entries {
     std::string name, title;
-    std::string section;                       ///< that help shows it behind
+    std::string section;  ///< that help shows it behind
     std::function<void()> clear;
-    std::function<Table()> append;             ///< the table of a new entry, until the next is added
-    std::function<Table()> keys;               ///< of an entry with nothing said
-    std::function<std::vector<Table>()> all;   ///< of the entries as they stand
-    std::vector<std::string> places;           ///< of those that a job file gave: "job.toml:12:1"
+    std::function<Table()> append;            ///< the table of a new entry, until the next is added
+    std::function<Table()> keys;              ///< of an entry with nothing said
+    std::function<std::vector<Table>()> all;  ///< of the entries as they stand
+    std::vector<std::string> places;          ///< of those that a job file gave: "job.toml:12:1"
   };
   const std::vector<Entries>& entries() const { return entries_; }
   /// One of them. Throws Error{usage} with the nearest name.

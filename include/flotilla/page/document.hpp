@@ -10,8 +10,8 @@
 
 namespace flotilla::page {
 
-/// The whole file. Its policy (Content-Security-Policy) lets it load nothing and run nothing; its style suits light and dark screens, phones
-/// and paper. It is well-formed XML, too.
+/// The whole file. Its policy (Content-Security-Policy) lets it load nothing and run nothing; its style suits light and dark screens,
+/// phones and paper. It is well-formed XML, too.
 std::string document(std::string_view title, const Markup& body);
 
 /// The head of a page: what it is about, and a sentence below.

@@ -72,7 +72,7 @@ struct ScatterPlot {
 /// A matrix of values, such as the bandwidth between pairs.
 struct HeatMap {
   Caption caption{};
-  std::string rows_are{}, columns_are{};                       ///< "from", "to"
+  std::string rows_are{}, columns_are{};  ///< "from", "to"
   std::vector<std::string> rows{}, columns{};
   std::vector<std::vector<std::optional<double>>> values{};  ///< by row, then column; absent: not measured
   PlotAxis value{};                                          ///< its label names what a colour stands for
@@ -101,7 +101,7 @@ struct Gantt {
 /// Rows of parts that add up, each with a limit that it should stay below.
 struct BarRow {
   std::string label{};
-  std::vector<double> parts{};      ///< as BarChart::parts
+  std::vector<double> parts{};  ///< as BarChart::parts
   std::optional<double> limit{};
 };
 struct BarChart {

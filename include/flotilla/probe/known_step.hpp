@@ -30,8 +30,8 @@ class KnownStep {
 
   struct Outcome {
     std::uint64_t digest = 0;  ///< of the gradients and the updated parameters
-    Seconds wall{};       ///< without the preparation
-    Seconds processor{};  ///< time of the calling thread
+    Seconds wall{};            ///< without the preparation
+    Seconds processor{};       ///< time of the calling thread
   };
   /// One step from the same start.
   Outcome run();

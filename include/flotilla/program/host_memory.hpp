@@ -17,7 +17,8 @@ inline bool loads_input(const Instruction& instruction) {
   return instruction.as<TokenLoad>() != nullptr || instruction.as<DocumentLoad>() != nullptr;
 }
 
-/// A place in pinned memory for every buffer that messages, collectives or the host itself read and write; instances as the buffer has them.
+/// A place in pinned memory for every buffer that messages, collectives or the host itself read and write; instances as the buffer has
+/// them.
 struct HostLayout {
   std::vector<std::int64_t> offsets;  ///< by buffer; -1: it has no place
   Bytes size;                         ///< at least 1

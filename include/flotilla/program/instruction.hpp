@@ -44,10 +44,10 @@ enum class Role : std::uint8_t {
   reduced,
   staging,
   packed,
-  kept,      ///< gradients that a split backward pass keeps for its weights' half (model::kept_layout)
-  again,     ///< what a block dropped and computed again
-  gathered,  ///< tokens of all members of a group that each hold a part of them
-  cache,     ///< keys and values of the tokens before (model::cache_size)
+  kept,             ///< gradients that a split backward pass keeps for its weights' half (model::kept_layout)
+  again,            ///< what a block dropped and computed again
+  gathered,         ///< tokens of all members of a group that each hold a part of them
+  cache,            ///< keys and values of the tokens before (model::cache_size)
   document_starts,  ///< (sequences, length) int32: where in its sequence each token's document begins (Runtime::separate_documents)
 };
 inline constexpr int role_count = 28;

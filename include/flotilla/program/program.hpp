@@ -103,7 +103,7 @@ struct Part {
   /// Buffers; weights == parameters in fp32. Where `shares` are listed they have the moments, and in bf16 the parameters. Gradients and
   /// moments are of the trained elements; -1 where there are none.
   int parameters = -1, weights = -1, gradients = -1, moment1 = -1, moment2 = -1;
-  int frozen_parameters = -1;  ///< of the elements from trained_elements() on, where `shares` have the others' parameters
+  int frozen_parameters = -1;               ///< of the elements from trained_elements() on, where `shares` have the others' parameters
   std::vector<OptimizerShard> shards = {};  ///< empty: the optimizer is not sharded
   bool operator==(const Part&) const = default;
 

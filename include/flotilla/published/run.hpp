@@ -39,7 +39,7 @@ enum class Sharding { none, optimizer, gradients, parameters };
 
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1, context = 1, chunks = 1;
-  int experts = 1;  ///< replicas that hold every expert once: expert parallelism
+  int experts = 1;             ///< replicas that hold every expert once: expert parallelism
   bool whole_experts = false;  ///< members of a tensor-parallel group hold whole experts of their own; else a part of each
   bool sequence_parallel = false;
   Sharding sharding = Sharding::none;
@@ -50,9 +50,9 @@ struct Parallel {
   bool overlap_tensor = false;  ///< collectives of tensor-parallel groups run beside products
   std::string attention;        ///< "flash", "unfused"; empty: not stated
   bool compiled = false;
-  bool offload = false;                          ///< the optimizer's state is in the host's memory
-  int blocks_in_host = 0;                        ///< of the first, whose activations wait there for the backward pass
-  bool blocking_copies = false;                  ///< passes wait for these activations' copies, of which tensor-parallel members make a part each
+  bool offload = false;          ///< the optimizer's state is in the host's memory
+  int blocks_in_host = 0;        ///< of the first, whose activations wait there for the backward pass
+  bool blocking_copies = false;  ///< passes wait for these activations' copies, of which tensor-parallel members make a part each
   bool embeddings_count_as_blocks = false;       ///< layers are dealt to stages as if embedding and head were blocks
   std::vector<std::vector<int>> block_ranges{};  ///< by stage, half-open; empty: even
 };

@@ -25,9 +25,9 @@ struct RunContext {
   program::Runtime
       runtime;  ///< as planned with, all ranks placed; the matrix library's scratch and the active ranks' places are each plan's own
   Bytes runtime_constant;
-  int threads = 1;           ///< of this rank
+  int threads = 1;                  ///< of this rank
   compute::ComputeDevice device{};  ///< of this rank
-  RunSchedule schedule{};    ///< of the learning rate, the same on every rank
+  RunSchedule schedule{};           ///< of the learning rate, the same on every rank
   std::vector<Phase> phases{};
   /// Plans that the run goes through, by the first phase that each serves: from that of the oldest checkpoint on.
   std::map<std::size_t, ChosenPlan> plans{};

@@ -22,9 +22,10 @@ class StoppedBeforeStart : public comm::AgreedError {
   using AgreedError::AgreedError;
 };
 
-/// The files of each of sources_of(): patterns and manifests as rank 0 sees them; with a tokenizer, what is text is replaced by its tokens. Rank 0 makes those, with all processors that it may use,
-/// and tells `events` of it (whose go_on() need not look for signals); the others wait, however long it takes. Collective, the same on
-/// every rank. Throws AgreedError as ingest::cached_tokens() does and for patterns and manifests without files, or StoppedBeforeStart.
+/// The files of each of sources_of(): patterns and manifests as rank 0 sees them; with a tokenizer, what is text is replaced by its tokens.
+/// Rank 0 makes those, with all processors that it may use, and tells `events` of it (whose go_on() need not look for signals); the others
+/// wait, however long it takes. Collective, the same on every rank. Throws AgreedError as ingest::cached_tokens() does and for patterns and
+/// manifests without files, or StoppedBeforeStart.
 std::vector<SourceFiles> find_data_files(const comm::World&, const RunConfig&, const ingest::CacheEvents& events);
 
 }  // namespace flotilla::session

@@ -12,9 +12,9 @@ struct SourceRecord {
   std::string name;
   double weight = 1;
   std::int64_t epochs = 0;
-  std::vector<std::string> files;     ///< fingerprint of each section (data::Corpus::fingerprint), in the order that they were first used
+  std::vector<std::string> files;  ///< fingerprint of each section (data::Corpus::fingerprint), in the order that they were first used
   std::vector<data::Growth> growth = {};
-  std::size_t files_at_start = 0;     ///< before the first growth; all of them where there was none
+  std::size_t files_at_start = 0;  ///< before the first growth; all of them where there was none
   bool operator==(const SourceRecord&) const = default;
 };
 

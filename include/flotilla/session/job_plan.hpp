@@ -21,8 +21,8 @@ struct KeptPlan {
   std::string source = {};   ///< where the plan is, for errors: "RUN/step-40/manifest.json: /plan"
 };
 /// The checkpoint's plan, where devices, software and model are still those that its profile was measured with, and the plan has the
-/// job's precision and all that the job says of it; else nothing. `begins_phase`: so does a plan of another length or batch. Throws Error{bad_input} where the checkpoint's documents are damaged,
-/// or its plan is of another model, length or batch than the job.
+/// job's precision and all that the job says of it; else nothing. `begins_phase`: so does a plan of another length or batch. Throws
+/// Error{bad_input} where the checkpoint's documents are damaged, or its plan is of another model, length or batch than the job.
 std::optional<KeptPlan> kept_plan(const checkpoint::Loaded&, const search::PlanRequest& job, const probe::Discovery& here,
                                   bool begins_phase = false);
 

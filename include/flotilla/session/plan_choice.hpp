@@ -16,13 +16,13 @@ namespace flotilla::session {
 struct ChoiceRequest {
   search::PlanRequest search;
   probe::ProbeRequest probe;
-  std::filesystem::path file;     ///< --plan; empty: none
-  std::filesystem::path profile;  ///< where a profile is kept or found
+  std::filesystem::path file;       ///< --plan; empty: none
+  std::filesystem::path profile;    ///< where a profile is kept or found
   std::filesystem::path corrected;  ///< what earlier starts of this run measured otherwise; it counts where it is of that profile
   probe::ReusePolicy reuse;
   bool replan = false;
-  std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
-  bool begins_phase = false;                 ///< the checkpoint's plan may be of the phase before
+  std::optional<checkpoint::Loaded> resume;     ///< rank 0 alone need have it
+  bool begins_phase = false;                    ///< the checkpoint's plan may be of the phase before
   std::optional<cluster::Transport> transport;  ///< between GPUs, wherever it joins them; absent: what takes least
   program::Runtime runtime;
   Bytes runtime_constant;

@@ -30,13 +30,13 @@ struct RunConfig {
     std::vector<DataSource> sources;  ///< instead of `train` and `validation`
     double validation_fraction = 0.05;
     data::Format format = data::Format::automatic;
-    std::string tokenizer;           ///< of files that are text; empty: none, and the bytes of text are its tokens
-    std::string field = {};          ///< of a JSON line that is a document; empty: as ingest::TokenizeOptions says
-    std::string chat_template = {};  ///< of messages; empty: the one beside the tokenizer
-    std::string eod;                 ///< token at the end of every document; empty: the tokenizer's own
+    std::string tokenizer;            ///< of files that are text; empty: none, and the bytes of text are its tokens
+    std::string field = {};           ///< of a JSON line that is a document; empty: as ingest::TokenizeOptions says
+    std::string chat_template = {};   ///< of messages; empty: the one beside the tokenizer
+    std::string eod;                  ///< token at the end of every document; empty: the tokenizer's own
     bool separate_documents = false;  ///< tokens attend to their own document alone, and positions begin anew with each
     int document_end = -1;            ///< token that ends a document, beside what files say; -1: none
-    std::string cache;               ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
+    std::string cache;                ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
   } data;
   struct Training {
     std::int64_t steps = 1000;
@@ -72,8 +72,8 @@ struct RunConfig {
   struct Device {
     /// What ranks compute on; nothing: each on a GPU where there is one for it, else on its CPUs.
     std::optional<cluster::DeviceKind> kind;
-    Bytes memory;       ///< 0: what the machine has / ranks on it
-    bool tf32 = false;  ///< GPUs that can multiply fp32 in TF32
+    Bytes memory;                                                              ///< 0: what the machine has / ranks on it
+    bool tf32 = false;                                                         ///< GPUs that can multiply fp32 in TF32
     compute::AttentionKernel attention = compute::AttentionKernel::automatic;  ///< of GPUs
   } device;
   struct Checkpoint {

@@ -15,7 +15,7 @@ namespace flotilla::session {
 struct NextPlan {
   plan::Plan plan;
   std::string reason;
-  std::string refused;  ///< why the wish cannot be met; `plan` means nothing then
+  std::string refused;                    ///< why the wish cannot be met; `plan` means nothing then
   std::optional<std::size_t> phase = {};  ///< which begins with it; nothing: the one in hand goes on
 };
 
@@ -23,11 +23,11 @@ struct NextPlan {
 struct SegmentResult {
   ExitCode code = ExitCode::done;
   std::string reason;
-  std::int64_t step = 0;     ///< steps done
-  bool next = false;         ///< the run goes on under another plan, in place
-  Seconds since{};           ///< this rank's clock when it ended
-  std::int64_t updates = 0;  ///< optimizer steps made, where the run goes on
-  bool temporary = false;    ///< it failed for what may be over soon: the run directory is full or away
+  std::int64_t step = 0;                              ///< steps done
+  bool next = false;                                  ///< the run goes on under another plan, in place
+  Seconds since{};                                    ///< this rank's clock when it ended
+  std::int64_t updates = 0;                           ///< optimizer steps made, where the run goes on
+  bool temporary = false;                             ///< it failed for what may be over soon: the run directory is full or away
   std::optional<checkpoint::LossScale> loss_scale{};  ///< of the next step in fp16, where the run goes on
 };
 

@@ -17,8 +17,8 @@ struct TrainingData {
   std::vector<SourceRecord> record;         ///< for checkpoints
   std::string remark;                       ///< what is unusual about them, for a warning; empty: nothing
 
-  /// A run that is resumed goes on with this record, which is continued() from the checkpoint's and this one. Local. Throws Error{bad_input}
-  /// where there is not enough data for the run.
+  /// A run that is resumed goes on with this record, which is continued() from the checkpoint's and this one. Local. Throws
+  /// Error{bad_input} where there is not enough data for the run.
   void continue_from(std::vector<SourceRecord>, const RunConfig&);
 };
 /// `files` are those of sources_of(). Local. Throws Error{bad_input} for files that do not hold what the run needs.

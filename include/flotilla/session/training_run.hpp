@@ -16,8 +16,8 @@ namespace flotilla::session {
 
 /// What the program around a run decides and says.
 struct RunHooks {
-  /// Makes a plan that somebody asks for this run's instead of the active one, bound to its ranks. `source` is for errors. Throws Error where
-  /// that cannot be. On the first rank of the active ranks.
+  /// Makes a plan that somebody asks for this run's instead of the active one, bound to its ranks. `source` is for errors. Throws Error
+  /// where that cannot be. On the first rank of the active ranks.
   std::function<plan::Plan(plan::Plan, const ChosenPlan& active, const std::string& source)> bind;
   /// Looks for a better plan where devices or links (ranks are the active ranks') have become slow, on a thread beside the steps, which a
   /// stop request ends. On the first rank of the active ranks; empty: nobody plans again.
@@ -39,7 +39,8 @@ class TrainingRun {
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
 
-  /// Trains, under this plan at first. Collective; how it ended, the same on every rank. Throws comm::AgreedError where all ranks agree that it cannot begin.
+  /// Trains, under this plan at first. Collective; how it ended, the same on every rank. Throws comm::AgreedError where all ranks agree
+  /// that it cannot begin.
   SegmentResult run(const ChosenPlan&);
   /// What it has done; empty on ranks that do not write the metrics.
   const IncarnationTotals& totals() const;

@@ -9,12 +9,12 @@ namespace flotilla::topology {
 
 /// An accelerator on the PCI bus. `memory` and `model` are known only where hwloc has a plugin for its vendor's library.
 struct Gpu {
-  std::string model;    ///< "NVIDIA A100-SXM4-40GB", or the PCI device's name
-  std::string vendor;   ///< PCI vendor's name; "" when unknown
-  std::string bus_id;   ///< "0000:65:00.0"
-  std::string backend;  ///< "CUDA", "OpenCL", ...; "" when only the PCI bus shows it
-  Bytes memory;         ///< 0 when unknown
-  int numa_node = -1;   ///< kernel number of the memory that its bus hangs on; -1 where it hangs on several, or on none in particular
+  std::string model;      ///< "NVIDIA A100-SXM4-40GB", or the PCI device's name
+  std::string vendor;     ///< PCI vendor's name; "" when unknown
+  std::string bus_id;     ///< "0000:65:00.0"
+  std::string backend;    ///< "CUDA", "OpenCL", ...; "" when only the PCI bus shows it
+  Bytes memory;           ///< 0 when unknown
+  int numa_node = -1;     ///< kernel number of the memory that its bus hangs on; -1 where it hangs on several, or on none in particular
   std::vector<int> near;  ///< kernel numbers of the hardware threads on that side of the machine, ascending
   bool operator==(const Gpu&) const = default;
 };

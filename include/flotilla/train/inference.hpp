@@ -17,8 +17,8 @@ namespace flotilla::train {
 
 /// The logits that this rank has of a microbatch.
 struct LogitRows {
-  std::int64_t rows = 0;     ///< sequences * length
-  model::UnitRange columns;  ///< of the vocabulary
+  std::int64_t rows = 0;                                   ///< sequences * length
+  model::UnitRange columns;                                ///< of the vocabulary
   std::function<std::vector<float>(std::int64_t row)> of;  ///< a token's, by column
 };
 

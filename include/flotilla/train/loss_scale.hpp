@@ -1,8 +1,8 @@
 #pragma once
 #include "flotilla/checkpoint/loss_scale.hpp"
 
-/// Dynamic loss scaling (Micikevicius et al. 2018), with the numbers of PyTorch's GradScaler: halved where a gradient overflows, doubled after
-/// 2000 updates without. Pure functions of what all ranks know, so all ranks have the same scale.
+/// Dynamic loss scaling (Micikevicius et al. 2018), with the numbers of PyTorch's GradScaler: halved where a gradient overflows, doubled
+/// after 2000 updates without. Pure functions of what all ranks know, so all ranks have the same scale.
 namespace flotilla::train {
 
 using checkpoint::LossScale;

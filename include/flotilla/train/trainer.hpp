@@ -40,13 +40,13 @@ struct StepResult {
   bool finite = true;
   std::int64_t loss_scale = 1;  ///< of this step; other than 1 in fp16 only
   bool overflowed = false;      ///< not finite, and for a gradient that fp16 could not hold: nothing was updated, and the scale was lowered
-  int not_finite_ranks = 0;                         ///< ranks that met a value that is not finite
-  Rank not_finite_rank;                             ///< that rank, when it is one
+  int not_finite_ranks = 0;     ///< ranks that met a value that is not finite
+  Rank not_finite_rank;         ///< that rank, when it is one
   bool stop = false, save = false, change = false;  ///< some rank wished it
   /// Of the data, where Program::sources has them summed apart: of the tokens of each that count.
   std::vector<LossSum> sources = {};
   std::uint64_t digest = 0;  ///< data::digest_of() of the step's sequences, summed modulo 2^64
-  bool given_up = false;  ///< nothing was updated: the state is that of the step before, and the other sums mean nothing
+  bool given_up = false;     ///< nothing was updated: the state is that of the step before, and the other sums mean nothing
 };
 
 /// When an instruction ran on this rank, in seconds from the step's begin.
@@ -88,8 +88,8 @@ class Trainer {
   /// put in its sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no
   /// rank updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
   void give_up_when(std::function<bool(std::int64_t step)> transfer_sources);
-  /// `prepare` is called on the thread of step() before it updates parameters and moments that state() shows: nothing changes them earlier in
-  /// a step. Once or more in a step that updates any.
+  /// `prepare` is called on the thread of step() before it updates parameters and moments that state() shows: nothing changes them earlier
+  /// in a step. Once or more in a step that updates any.
   void before_updates(std::function<void()> prepare);
   /// Over the evaluation program's sequences of a source of the validation data. Collective.
   LossSum evaluate(int source = 0);

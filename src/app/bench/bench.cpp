@@ -147,7 +147,8 @@ std::string soak_line(const std::string& host, const bench::Soak& soak) {
 }
 
 /// Tells of itself more often than its silence would be noticed; what it has found by then is in the report of a node that dies.
-void soak_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd& end, bench::NodeReport& report) {
+void soak_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd& end,
+                    bench::NodeReport& report) {
   LiveLine line;
   Seconds published{};
   health::SoakTest test;
@@ -201,7 +202,8 @@ void decide(const fs::path& folder, bool go) { files::write_text(decision_file(f
 bool await_decision(const BenchOptions& o, const fs::path& folder) {
   const Seconds end = now() + 10 * o.budget + 2 * o.silence + soak_length(o);
   while (!files::facts_of(decision_file(folder))) {
-    FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "the first rank does not say whether all nodes have reported; is its node well?");
+    FLOTILLA_REQUIRE(now() < end, ErrorKind::communication,
+                     "the first rank does not say whether all nodes have reported; is its node well?");
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
   }
   return files::read_text(decision_file(folder)) == "go\n";
@@ -222,7 +224,10 @@ bench::BenchReport with_network(const BenchOptions& o, const BenchLaunch& launch
                                 const bench::BenchReport& report) {
   LiveLine line;
   if (launch.rank == 0) line.show("testing the network");
-  return test_network(world, launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()}, report);
+  return test_network(
+      world, launch,
+      {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()},
+      report);
 }
 
 /// The job that the profile is for; nothing where none is wanted.
@@ -241,7 +246,9 @@ void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm:
                    const bench::BenchReport& report) {
   comm::require_same(world, "the profile's job", shared_configuration(job), ranks_start_deadline);
   LiveLine line;
-  const auto profile = measure_profile(world, job, [&](const std::string& what) { if (launch.rank == 0) line.show("measuring " + what); });
+  const auto profile = measure_profile(world, job, [&](const std::string& what) {
+    if (launch.rank == 0) line.show("measuring " + what);
+  });
   if (launch.rank == 0) files::write_profile(o.profile, profile, bench::fabric_links(report.links));
 }
 

@@ -30,7 +30,7 @@
 namespace flotilla::app {
 namespace {
 
-constexpr int fewest_steps = 3;           // that are timed
+constexpr int fewest_steps = 3;  // that are timed
 constexpr std::size_t text_size = 1 << 20;
 constexpr Seconds between_signs{1}, scontrol_deadline{10};
 
@@ -59,7 +59,10 @@ double median_of_steps(std::vector<double> seconds) {
 class CardTraining {
  public:
   CardTraining(const comm::World& node, const Job& job, Seconds budget, const CardTold& told)
-      : node_{node}, job_{job}, budget_{budget}, told_{told}, data_{open()}, place_{node, job, data_, {}, {}, 1, {}, {}, session::phases_of(job), {}, false} {}
+      : node_{node}, job_{job}, budget_{budget}, told_{told}, data_{open()}, place_{node, job,  data_,
+                                                                                    {},   {},   1,
+                                                                                    {},   {},   session::phases_of(job),
+                                                                                    {},   false} {}
 
   bench::CardEntry run() {
     look_at_devices();
@@ -235,7 +238,11 @@ std::vector<bench::CardEntry> train_card(const comm::World& node, const CardTest
   const auto name = text("text-", node.rank() == Rank{0} ? files::unguessable() : "", ".txt");
   const auto file = test.folder / mpi::broadcast_string(node.control(), name, 0, deadline);
   comm::agree_on(
-      node, "writing the card's text", [&] { if (node.rank() == Rank{0}) files::write_text(file, letters(), files::Flush::no); }, deadline);
+      node, "writing the card's text",
+      [&] {
+        if (node.rank() == Rank{0}) files::write_text(file, letters(), files::Flush::no);
+      },
+      deadline);
   std::vector<bench::CardEntry> card;
   for (const auto& job : test.jobs) {
     try {

@@ -38,7 +38,8 @@ using Partitions = std::map<std::string, std::map<std::string, std::vector<doubl
 Partitions by_partition(const bench::BenchReport& report) {
   Partitions partitions;
   for (const auto& node : report.nodes)
-    for (const auto& figure : node.figures) partitions[node.partition.empty() ? "default" : node.partition][figure.name].push_back(figure.value);
+    for (const auto& figure : node.figures)
+      partitions[node.partition.empty() ? "default" : node.partition][figure.name].push_back(figure.value);
   return partitions;
 }
 
@@ -121,7 +122,8 @@ std::string prometheus_text(const BenchResult& result) {
     std::string lines;
     for (const auto& node : result.report.nodes)
       for (const auto& figure : node.figures)
-        if (bench::kind_of(figure.name).key == kind.key) lines += text(metric_name(kind), labels(node, figure.name), " ", digits(figure.value), "\n");
+        if (bench::kind_of(figure.name).key == kind.key)
+          lines += text(metric_name(kind), labels(node, figure.name), " ", digits(figure.value), "\n");
     if (!lines.empty()) out += text("# HELP ", metric_name(kind), " ", kind.title, "\n# TYPE ", metric_name(kind), " gauge\n", lines);
   }
   out += "# HELP flotilla_bench_verdict 0: ok, 1: watch, 2: drain\n# TYPE flotilla_bench_verdict gauge\n";

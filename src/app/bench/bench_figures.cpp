@@ -76,13 +76,15 @@ page::HeatMap pairs_map(page::Caption caption, page::PlotAxis axis, const Hosts&
   map.values.assign(hosts.size(), std::vector<std::optional<double>>(hosts.size()));
   for (std::size_t r = 0; r < hosts.size(); ++r)
     for (std::size_t c = 0; c < hosts.size(); ++c)
-      if (const auto found = values.find(std::minmax(hosts[r], hosts[c])); r != c && found != values.end()) map.values[r][c] = found->second;
+      if (const auto found = values.find(std::minmax(hosts[r], hosts[c])); r != c && found != values.end())
+        map.values[r][c] = found->second;
   return map;
 }
 
 page::PlotAxis sizes() { return {.label = "message", .quantity = page::Quantity::bytes, .logarithmic = true}; }
 
-page::Line curve(const std::string& name, const bench::LinkReport& link, Colour colour, Look look, const std::function<double(const bench::LinkPoint&)>& value) {
+page::Line curve(const std::string& name, const bench::LinkReport& link, Colour colour, Look look,
+                 const std::function<double(const bench::LinkPoint&)>& value) {
   page::Line line{name, {}, colour, look};
   for (const auto& point : link.points)
     if (value(point) > 0) line.points.push_back({static_cast<double>(point.size.count), value(point)});
@@ -93,8 +95,12 @@ page::Line curve(const std::string& name, const bench::LinkReport& link, Colour 
 using LinkGroup = std::vector<bench::LinkReport>;
 
 page::LinePlot rates_plot(const LinkGroup& links) {
-  page::LinePlot plot{{"Rate, " + link_name(links.front()), "Alone, by size of the message. Full lines: messages one way; broken: both directions at once."},
-                      sizes(), {.label = "rate", .logarithmic = true, .unit = "B/s"}, {}, {}};
+  page::LinePlot plot{{"Rate, " + link_name(links.front()),
+                       "Alone, by size of the message. Full lines: messages one way; broken: both directions at once."},
+                      sizes(),
+                      {.label = "rate", .logarithmic = true, .unit = "B/s"},
+                      {},
+                      {}};
   for (std::size_t i = 0; i < links.size(); ++i) {
     const auto name = transport_name(links[i]);
     plot.lines.push_back(curve(name, links[i], page::colour_of(i), Look::plain, [](const auto& p) { return p.stream.value; }));
@@ -106,9 +112,13 @@ page::LinePlot rates_plot(const LinkGroup& links) {
 
 page::LinePlot latencies_plot(const LinkGroup& links) {
   page::LinePlot plot{{"Latency, " + link_name(links.front()), "Alone, half a round trip, by size of the message."},
-                      sizes(), {.label = "latency", .quantity = page::Quantity::seconds, .logarithmic = true}, {}, {}};
+                      sizes(),
+                      {.label = "latency", .quantity = page::Quantity::seconds, .logarithmic = true},
+                      {},
+                      {}};
   for (std::size_t i = 0; i < links.size(); ++i)
-    plot.lines.push_back(curve(transport_name(links[i]), links[i], page::colour_of(i), Look::plain, [](const auto& p) { return p.latency.value; }));
+    plot.lines.push_back(
+        curve(transport_name(links[i]), links[i], page::colour_of(i), Look::plain, [](const auto& p) { return p.latency.value; }));
   return plot;
 }
 
@@ -116,7 +126,8 @@ std::vector<LinkGroup> links_alone(const bench::BenchReport& report) {
   std::vector<LinkGroup> groups;
   for (const auto& link : report.links) {
     if (!link.alone || link.points.empty()) continue;
-    const auto same = std::ranges::find_if(groups, [&](const LinkGroup& g) { return g.front().from == link.from && g.front().to == link.to; });
+    const auto same =
+        std::ranges::find_if(groups, [&](const LinkGroup& g) { return g.front().from == link.from && g.front().to == link.to; });
     if (same == groups.end())
       groups.push_back({link});
     else
@@ -144,7 +155,8 @@ std::vector<Dated> dated(const BenchResult& result) {
   const auto here = parse_utc(result.report.measured_at);
   if (!here) return all;
   for (const auto& report : result.earlier)
-    if (const auto then = parse_utc(report.measured_at); then && report.measured_at != result.report.measured_at) all.push_back({&report, *then - *here});
+    if (const auto then = parse_utc(report.measured_at); then && report.measured_at != result.report.measured_at)
+      all.push_back({&report, *then - *here});
   if (!all.empty()) all.push_back({&result.report, 0});
   return all;
 }
@@ -161,11 +173,14 @@ std::vector<double> sorted_values(const bench::BenchReport& report, const std::s
 Hosts odd_hosts(const BenchResult& result, const std::string& figure) {
   Hosts hosts;
   for (const auto& verdict : result.verdicts)
-    if (hosts.size() < 3 && std::ranges::any_of(verdict.reasons, [&](const auto& reason) { return bench::without_device_number(reason.check) == figure; })) hosts.push_back(verdict.host);
+    if (hosts.size() < 3 &&
+        std::ranges::any_of(verdict.reasons, [&](const auto& reason) { return bench::without_device_number(reason.check) == figure; }))
+      hosts.push_back(verdict.host);
   return hosts;
 }
 
-void add_nodes_with_findings(page::LinePlot& plot, const BenchResult& result, const std::vector<Dated>& reports, const std::string& type, const std::string& figure) {
+void add_nodes_with_findings(page::LinePlot& plot, const BenchResult& result, const std::vector<Dated>& reports, const std::string& type,
+                             const std::string& figure) {
   Colour colours[] = {Colour::vermillion, Colour::orange, Colour::purple};
   std::size_t next = 0;
   for (const auto& host : odd_hosts(result, figure)) {
@@ -185,9 +200,14 @@ void add_tolerance(page::LinePlot& plot, const BenchResult& result, const std::s
   plot.lines.push_back({"tolerance", {{plot.lines.front().points.front().x, limit}, {0, limit}}, Colour::grey, Look::broken});
 }
 
-page::LinePlot history_plot(const BenchResult& result, const std::vector<Dated>& reports, const std::string& type, const std::string& figure) {
-  page::LinePlot plot{{text(figure_title(figure), ", ", type), "Median of the nodes or GPUs of each report, and the least and the greatest of them; nodes with findings by name."},
-                      {.label = "time to this report", .quantity = page::Quantity::seconds}, axis_of(figure), {}, {}};
+page::LinePlot history_plot(const BenchResult& result, const std::vector<Dated>& reports, const std::string& type,
+                            const std::string& figure) {
+  page::LinePlot plot{{text(figure_title(figure), ", ", type),
+                       "Median of the nodes or GPUs of each report, and the least and the greatest of them; nodes with findings by name."},
+                      {.label = "time to this report", .quantity = page::Quantity::seconds},
+                      axis_of(figure),
+                      {},
+                      {}};
   page::Line median{"median", {}, Colour::blue, Look::marked}, least{"", {}, Colour::grey, Look::faint}, greatest = least;
   for (const auto& [report, at] : reports) {
     const auto values = sorted_values(*report, type, figure);
@@ -239,7 +259,14 @@ Hosts hosts_to_show(const BenchResult& result, std::size_t most) {
 }
 
 page::HeatMap figures_map(const BenchResult& result, const Hosts& hosts) {
-  page::HeatMap map{{"Nodes beside their type", "Each figure in percent of what is usual for the node's type: darker is worse. Of GPUs, each node's worst."}, "figure", "node", {}, hosts, {}, {.label = "of the usual", .unit = "%"}};
+  page::HeatMap map{{"Nodes beside their type",
+                     "Each figure in percent of what is usual for the node's type: darker is worse. Of GPUs, each node's worst."},
+                    "figure",
+                    "node",
+                    {},
+                    hosts,
+                    {},
+                    {.label = "of the usual", .unit = "%"}};
   const NodeBaselines baselines{result};
   for (const auto& name : figure_names(result.report)) {
     auto& row = map.values.emplace_back(hosts.size());
@@ -255,16 +282,19 @@ page::HeatMap figures_map(const BenchResult& result, const Hosts& hosts) {
 }
 
 bool has_values(const page::HeatMap& map) {
-  return std::ranges::any_of(map.values, [](const auto& row) { return std::ranges::any_of(row, [](const auto& v) { return v.has_value(); }); });
+  return std::ranges::any_of(map.values,
+                             [](const auto& row) { return std::ranges::any_of(row, [](const auto& v) { return v.has_value(); }); });
 }
 
 page::HeatMap bandwidth_map(const BenchResult& result, const Hosts& hosts) {
-  return pairs_map({"Bandwidth of pairs, UCX", "One way, with the round's other pairs at work. Darker is slower; what is empty was not measured."},
-                   {.label = "GB/s", .from_zero = true}, hosts, values_of(result.report, "", [](const auto& link) { return rate_of(link) / 1e9; }));
+  return pairs_map(
+      {"Bandwidth of pairs, UCX", "One way, with the round's other pairs at work. Darker is slower; what is empty was not measured."},
+      {.label = "GB/s", .from_zero = true}, hosts, values_of(result.report, "", [](const auto& link) { return rate_of(link) / 1e9; }));
 }
 
 page::HeatMap latency_map(const BenchResult& result, const Hosts& hosts) {
-  return pairs_map({"Latency of pairs, UCX", "Half a round trip of 8 B. Lighter is slower."}, {.label = "latency", .quantity = page::Quantity::seconds, .from_zero = true}, hosts,
+  return pairs_map({"Latency of pairs, UCX", "Half a round trip of 8 B. Lighter is slower."},
+                   {.label = "latency", .quantity = page::Quantity::seconds, .from_zero = true}, hosts,
                    values_of(result.report, "", [](const auto& link) { return link.points.front().latency.value; }));
 }
 
@@ -273,7 +303,8 @@ page::HeatMap training_share_map(const BenchResult& result, const Hosts& hosts) 
   PairValues shares;
   for (const auto& [pair, rate] : values_of(result.report, bench::training_transport, rate_of))
     if (const auto fabric = ucx.find(pair); fabric != ucx.end() && fabric->second > 0) shares[pair] = 100 * rate / fabric->second;
-  return pairs_map({"What training gets of it", "Bandwidth of the training's own messages (MPI) in percent of UCX's."}, {.label = "of UCX", .from_zero = true, .unit = "%"}, hosts, shares);
+  return pairs_map({"What training gets of it", "Bandwidth of the training's own messages (MPI) in percent of UCX's."},
+                   {.label = "of UCX", .from_zero = true, .unit = "%"}, hosts, shares);
 }
 
 std::vector<page::LinePlot> link_plots(const bench::BenchReport& report) {
@@ -287,7 +318,10 @@ std::vector<page::LinePlot> link_plots(const bench::BenchReport& report) {
 
 page::LinePlot collectives_plot(const bench::BenchReport& report) {
   page::LinePlot plot{{"All-reduces", "Time of the slowest member by what is summed; of each level the slowest group."},
-                      sizes(), {.label = "time", .quantity = page::Quantity::seconds, .logarithmic = true}, {}, {}};
+                      sizes(),
+                      {.label = "time", .quantity = page::Quantity::seconds, .logarithmic = true},
+                      {},
+                      {}};
   for (const char* level : {"node", "switch", "partition", "all"})
     if (const auto* slowest = slowest_of(report, level)) {
       page::Line line{text(level, " ", slowest->name), {}, page::colour_of(plot.lines.size()), Look::marked};

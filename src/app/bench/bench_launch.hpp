@@ -20,7 +20,8 @@ struct BenchLaunch {
 /// Value of an environment variable, or nullptr.
 using LaunchVariables = std::function<const char*(const char*)>;
 
-/// Of mpirun if that started the process, else of srun, else a process by itself. Throws Error{bad_input} naming a variable that is no number.
+/// Of mpirun if that started the process, else of srun, else a process by itself. Throws Error{bad_input} naming a variable that is no
+/// number.
 BenchLaunch bench_launch(const LaunchVariables&, const std::optional<slurm::SlurmAllocation>&);
 
 }  // namespace flotilla::app

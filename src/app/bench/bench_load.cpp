@@ -49,8 +49,8 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
 }
 
 std::string how_trained(const NodeReport& node, const CardEntry& e) {
-  return text(e.model, " on ", node.host, ": ", e.precision, ", ", e.batch, " sequences of ", e.length, " tokens, ", e.ranks, e.ranks == 1 ? " process" : " processes",
-              ", median of ", e.steps, " steps");
+  return text(e.model, " on ", node.host, ": ", e.precision, ", ", e.batch, " sequences of ", e.length, " tokens, ", e.ranks,
+              e.ranks == 1 ? " process" : " processes", ", median of ", e.steps, " steps");
 }
 
 std::string plan_remark(const NodeReport& node, const CardEntry& e) { return text("plan of ", e.model, " on ", node.host, ": ", e.plan); }
@@ -87,7 +87,9 @@ double worst_drift(const Soak& soak) {
 }
 
 /// What GPUs say, beside what the kernel says of the rest.
-std::string with_gpus(const Soak& soak, const std::string& rest, const std::string& of_gpus) { return soak.gpus == 0 ? rest : text(rest, "; GPUs ", of_gpus); }
+std::string with_gpus(const Soak& soak, const std::string& rest, const std::string& of_gpus) {
+  return soak.gpus == 0 ? rest : text(rest, "; GPUs ", of_gpus);
+}
 
 /// Nodes with a soak, those first of which most is to be said.
 std::vector<const NodeReport*> soaked(const bench::BenchReport& report) {
@@ -126,7 +128,8 @@ std::vector<page::BarChart> card_charts(const bench::BenchReport& report) {
   });
   std::vector<page::BarChart> all;
   for (auto& [model, chart] : charts) {
-    chart.caption = {text("Training ", model), text("Tokens a second of ", model, " on one node of every type, measured, and forecast by the simulator.")};
+    chart.caption = {text("Training ", model),
+                     text("Tokens a second of ", model, " on one node of every type, measured, and forecast by the simulator.")};
     chart.x = {"rate", page::Quantity::number, false, true, "tokens/s"};
     chart.parts = {{page::Colour::blue, "measured"}, {page::Colour::grey, "forecast"}};
     all.push_back(std::move(chart));
@@ -140,8 +143,8 @@ Rows card_rows(const bench::BenchReport& report) {
   Rows rows;
   for_each_entry(report, [&](const NodeReport& node, const CardEntry& e) {
     if (!e.refusal.empty()) return rows.push_back({e.model, node.type, node.host, e.refusal});
-    rows.push_back({e.model, node.type, node.host, rate(e.tokens_per_second), rate(e.forecast), difference(e), rate(bench::tokens_per_joule(e)),
-                    rate(bench::tokens_per_billed_unit(e)), to_string(e.memory_left)});
+    rows.push_back({e.model, node.type, node.host, rate(e.tokens_per_second), rate(e.forecast), difference(e),
+                    rate(bench::tokens_per_joule(e)), rate(bench::tokens_per_billed_unit(e)), to_string(e.memory_left)});
   });
   std::ranges::stable_sort(rows, {}, [](const auto& row) { return row[0]; });
   return rows;
@@ -171,16 +174,25 @@ Rows soak_rows(const bench::BenchReport& report) {
   for (const auto* node : soaked(report)) {
     const auto& s = *node->soak;
     const double heat = hottest(s);
-    rows.push_back({node->host, text(s.lasted, " of ", s.wanted), s.ended, text(s.steps), text(s.wrong_steps), with_gpus(s, drift_in_words(s, bench::SoakedDevice::hardware_threads), drift_in_words(s, bench::SoakedDevice::gpus)),
-                    heat > 0 ? formatted("%.0f C", heat) : "not known", with_gpus(s, counted_or_unknown(s.throttled), counted_or_unknown(s.gpu_throttled)),
+    rows.push_back({node->host, text(s.lasted, " of ", s.wanted), s.ended, text(s.steps), text(s.wrong_steps),
+                    with_gpus(s, drift_in_words(s, bench::SoakedDevice::hardware_threads), drift_in_words(s, bench::SoakedDevice::gpus)),
+                    heat > 0 ? formatted("%.0f C", heat) : "not known",
+                    with_gpus(s, counted_or_unknown(s.throttled), counted_or_unknown(s.gpu_throttled)),
                     with_gpus(s, memory_errors(s.corrected, s.uncorrected), memory_errors(s.gpu_corrected, s.gpu_uncorrected))});
   }
   return rows;
 }
 
 std::string card_text(const bench::BenchReport& report, int width) {
-  TextTable table{{{"model"}, {"type"}, {"on"}, {"tokens/s", Align::right}, {"forecast", Align::right}, {"differs", Align::right}, {"tokens/J", Align::right},
-                   {"tokens/unit", Align::right}, {"memory left", Align::right}}};
+  TextTable table{{{"model"},
+                   {"type"},
+                   {"on"},
+                   {"tokens/s", Align::right},
+                   {"forecast", Align::right},
+                   {"differs", Align::right},
+                   {"tokens/J", Align::right},
+                   {"tokens/unit", Align::right},
+                   {"memory left", Align::right}}};
   for (auto row : card_rows(report)) {
     for (auto& cell : row) cell = printable(cell);
     if (row.size() == refused_row)
@@ -195,8 +207,15 @@ std::string card_text(const bench::BenchReport& report, int width) {
 }
 
 std::string soak_text(const bench::BenchReport& report) {
-  TextTable table{{{"soak"}, {"lasted"}, {"ended by"}, {"steps", Align::right}, {"wrong", Align::right}, {"drift", Align::right}, {"hottest", Align::right},
-                   {"throttled", Align::right}, {"memory errors"}}};
+  TextTable table{{{"soak"},
+                   {"lasted"},
+                   {"ended by"},
+                   {"steps", Align::right},
+                   {"wrong", Align::right},
+                   {"drift", Align::right},
+                   {"hottest", Align::right},
+                   {"throttled", Align::right},
+                   {"memory errors"}}};
   for (auto row : soak_rows(report)) {
     for (auto& cell : row) cell = printable(cell);
     table.add(row);
@@ -212,7 +231,15 @@ Markup card_markup(const bench::BenchReport& report) {
   for (const auto& row : rows)
     if (row.size() == refused_row) out += page::paragraph(text(row[0], " was not trained on ", row[2], ", ", row[1], ": ", row[3]));
   std::erase_if(rows, [](const auto& row) { return row.size() == refused_row; });
-  out += page::table({{"model"}, {"type"}, {"node"}, {"tokens/s", true}, {"forecast", true}, {"differs", true}, {"tokens/J", true}, {"tokens/billed unit", true}, {"memory left", true}},
+  out += page::table({{"model"},
+                      {"type"},
+                      {"node"},
+                      {"tokens/s", true},
+                      {"forecast", true},
+                      {"differs", true},
+                      {"tokens/J", true},
+                      {"tokens/billed unit", true},
+                      {"memory left", true}},
                      rows);
   std::vector<std::vector<std::string>> remarks;
   for (const auto& line : card_remarks(report)) remarks.push_back({line});
@@ -222,16 +249,28 @@ Markup card_markup(const bench::BenchReport& report) {
 Markup soak_markup(const bench::BenchReport& report) {
   const auto rows = soak_rows(report);
   if (rows.empty()) return {};
-  Markup out = page::table({{"node"}, {"lasted"}, {"ended by"}, {"steps", true}, {"wrong", true}, {"drift", true}, {"hottest", true}, {"throttled", true}, {"memory errors"}}, rows);
-  const auto steps = soak_plot(report, {"A step while it lasted", "Processor time of the known-answer step, median of each window."}, {"step", page::Quantity::seconds, false, true},
-                               [](const auto& window) { return window.step.value; });
-  const auto gpu_steps = soak_plot(report, {"A step of GPUs while it lasted", "Time of the step that keeps a GPU at work, median of each window."},
-                                   {"step", page::Quantity::seconds, false, true}, [](const auto& window) { return window.gpu_step.value; });
-  const auto heat = soak_plot(report, {"Temperature while it lasted", "Of the hottest processor or GPU of each node."},
-                              {"temperature", page::Quantity::number, false, false, "C"}, [](const auto& window) { return window.temperature; });
+  Markup out = page::table({{"node"},
+                            {"lasted"},
+                            {"ended by"},
+                            {"steps", true},
+                            {"wrong", true},
+                            {"drift", true},
+                            {"hottest", true},
+                            {"throttled", true},
+                            {"memory errors"}},
+                           rows);
+  const auto steps = soak_plot(report, {"A step while it lasted", "Processor time of the known-answer step, median of each window."},
+                               {"step", page::Quantity::seconds, false, true}, [](const auto& window) { return window.step.value; });
+  const auto gpu_steps =
+      soak_plot(report, {"A step of GPUs while it lasted", "Time of the step that keeps a GPU at work, median of each window."},
+                {"step", page::Quantity::seconds, false, true}, [](const auto& window) { return window.gpu_step.value; });
+  const auto heat =
+      soak_plot(report, {"Temperature while it lasted", "Of the hottest processor or GPU of each node."},
+                {"temperature", page::Quantity::number, false, false, "C"}, [](const auto& window) { return window.temperature; });
   for (const auto* plot : {&steps, &gpu_steps, &heat})
     if (!plot->lines.empty()) out += page::figure(*plot);
-  if (rows.size() > most_nodes_drawn) out += page::paragraph(text("The plots show ", most_nodes_drawn, " of ", rows.size(), " nodes: those whose steps changed most."));
+  if (rows.size() > most_nodes_drawn)
+    out += page::paragraph(text("The plots show ", most_nodes_drawn, " of ", rows.size(), " nodes: those whose steps changed most."));
   return out;
 }
 

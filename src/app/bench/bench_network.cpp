@@ -53,7 +53,8 @@ class Nodes {
 };
 
 /// Pairs in rounds, at two sizes, by UCX's choice and by MPI.
-std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs, Seconds deadline) {
+std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs,
+                                         Seconds deadline) {
   std::vector<std::vector<fabric::LinkPair>> rounds;
   for (const auto& round : bench::rounds_of(pairs)) {
     auto& links = rounds.emplace_back();
@@ -81,7 +82,8 @@ std::vector<std::vector<fabric::LinkPair>> alone_rounds(const Nodes& nodes, cons
     const auto& a = nodes.places()[static_cast<std::size_t>(pair.a)];
     const auto& b = nodes.places()[static_cast<std::size_t>(pair.b)];
     const bool near = a.component == b.component && a.network_switch == b.network_switch;
-    if (rounds.size() < most_alone && kinds.insert(text(a.component, ' ', b.component, ' ', near)).second) rounds.push_back({nodes.between(pair)});
+    if (rounds.size() < most_alone && kinds.insert(text(a.component, ' ', b.component, ' ', near)).second)
+      rounds.push_back({nodes.between(pair)});
   }
   return rounds;
 }
@@ -132,7 +134,8 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
   std::vector<std::string> transports{"", bench::training_transport};
   transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
   const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, 5 * test.slice, test.deadline};
-  append(report.links, fabric::reports_of(fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), nodes.hosts(), true));
+  append(report.links,
+         fabric::reports_of(fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), nodes.hosts(), true));
 }
 
 /// Where sums of nodes are wrong, smaller groups of these are proved until the node is found that makes them so.
@@ -150,7 +153,11 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
     return fabric::measure_collectives(world, {test}, {{8}}, deadline).front().refusal.empty();
   });
   for (const int place : faulty)
-    report.collectives.push_back({bench::faulty_member, nodes.hosts()[members[static_cast<std::size_t>(place)].index()], 1, {}, "sums of known values come out wrong wherever it takes part"});
+    report.collectives.push_back({bench::faulty_member,
+                                  nodes.hosts()[members[static_cast<std::size_t>(place)].index()],
+                                  1,
+                                  {},
+                                  "sums of known values come out wrong wherever it takes part"});
 }
 
 }  // namespace
@@ -158,7 +165,8 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
 bench::BenchReport test_network(const comm::World& world, const BenchLaunch& launch, const NetworkTest& test,
                                 const bench::BenchReport& rank_0s) {
   auto report = files::bench_from_json(
-      mpi::broadcast_string(world.control(), launch.rank == 0 ? files::bench_to_json(rank_0s) : "", 0, ranks_start_deadline), "rank 0's report");
+      mpi::broadcast_string(world.control(), launch.rank == 0 ? files::bench_to_json(rank_0s) : "", 0, ranks_start_deadline),
+      "rank 0's report");
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
   const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, ranks_start_deadline)};
   if (test.links) add_links(world, nodes, test, report);

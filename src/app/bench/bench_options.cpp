@@ -8,7 +8,8 @@ namespace flotilla::app {
 options::Table bench_table(BenchOptions& o) {
   options::Table t;
   t.section("bench", "Testing nodes");
-  t.add("bench.stages", &o.stages, "0: every node by itself; under a launcher 1: links between nodes, 2: collectives; 3: the card; 4: a soak",
+  t.add("bench.stages", &o.stages,
+        "0: every node by itself; under a launcher 1: links between nodes, 2: collectives; 3: the card; 4: a soak",
         {.minimum = 0, .maximum = 4, .alias = "stages"});
   t.add("bench.card-model", &o.card_models, "of stage 3: a built-in model that one node of every type trains",
         {.value = "NAME", .unset = "the job's", .alias = "card-model"});
@@ -23,9 +24,11 @@ options::Table bench_table(BenchOptions& o) {
   t.add("bench.disk", &o.disk, "test the file system of this directory, where checkpoints go",
         {.value = "DIRECTORY", .unset = "that of bench.folder", .alias = "disk"});
   t.add("bench.disk-size", &o.disk_size, "bytes that each node writes and reads there", {.minimum = 4 << 20});
-  t.add("bench.budget", &o.budget, "target time of a node's tests; of stage 1, a thousandth of it for each sample", {.minimum = 1, .maximum = 3600, .alias = "budget"});
+  t.add("bench.budget", &o.budget, "target time of a node's tests; of stage 1, a thousandth of it for each sample",
+        {.minimum = 1, .maximum = 3600, .alias = "budget"});
   t.add("bench.silence", &o.silence, "a node that gives no sign of life for this long counts as lost", {.minimum = 1, .maximum = 3600});
-  t.add("bench.deadline", &o.message_deadline, "of stages 1 and 2: a message without an end for this long is a fault", {.maximum = 3600, .above = 0});
+  t.add("bench.deadline", &o.message_deadline, "of stages 1 and 2: a message without an end for this long is a fault",
+        {.maximum = 3600, .above = 0});
   t.section("judging", "Judging them");
   t.add("judging.history", &o.history, "directory of earlier reports: baselines are learned from it, and this report is added",
         {.value = "DIRECTORY", .unset = "none", .alias = "history"});
@@ -34,7 +37,8 @@ options::Table bench_table(BenchOptions& o) {
   t.add("judging.compare", &o.compare, "compare two reports: flotilla bench --compare OLD NEW", {.alias = "compare"});
   t.add("judging.quiet", &o.quiet, "print nothing if all nodes are well", {.alias = "quiet"});
   t.section("export", "For other tools and people");
-  t.add("export.page", &o.page, "write a page with pictures: verdicts, nodes, pairs, links, collectives, earlier reports", {.value = "FILE", .unset = "none", .alias = "html"});
+  t.add("export.page", &o.page, "write a page with pictures: verdicts, nodes, pairs, links, collectives, earlier reports",
+        {.value = "FILE", .unset = "none", .alias = "html"});
   t.add("export.prometheus", &o.prometheus, "write figures and verdicts in Prometheus text format, for node_exporter's textfile collector",
         {.value = "FILE", .unset = "none", .alias = "prometheus"});
   t.add("export.reframe", &o.reframe, "write medians by partition as a ReFrame reference block",

@@ -28,8 +28,10 @@ std::string count_in_words(const BenchResult& result, Grade grade) {
 
 Markup tiles_of(const BenchResult& result) {
   const auto& report = result.report;
-  std::vector<page::Tile> tiles{{"nodes", text(report.nodes.size()), report.lost.empty() ? "all reported" : text(report.lost.size(), " more lost")}};
-  for (const auto grade : {Grade::ok, Grade::watch, Grade::drain}) tiles.push_back({bench::to_string(grade), count_in_words(result, grade), "", colour_of(grade)});
+  std::vector<page::Tile> tiles{
+      {"nodes", text(report.nodes.size()), report.lost.empty() ? "all reported" : text(report.lost.size(), " more lost")}};
+  for (const auto grade : {Grade::ok, Grade::watch, Grade::drain})
+    tiles.push_back({bench::to_string(grade), count_in_words(result, grade), "", colour_of(grade)});
   if (const auto pairs = pairs_in_words(report); !pairs.empty()) tiles.push_back({"links", text(report.links.size()), pairs});
   return page::tiles(tiles);
 }
@@ -57,7 +59,9 @@ Markup findings(const BenchResult& result) {
 /// "memory_bandwidth" as people say it; other checks have names of their own.
 std::string check_in_words(const std::string& check) {
   const auto& kinds = bench::figure_kinds();
-  return std::ranges::find(kinds, check.substr(0, check.find(':')), &bench::FigureKind::key) == kinds.end() ? check : figure_title(bench::without_device_number(check));
+  return std::ranges::find(kinds, check.substr(0, check.find(':')), &bench::FigureKind::key) == kinds.end()
+             ? check
+             : figure_title(bench::without_device_number(check));
 }
 
 std::string checks_in_words(const bench::NodeVerdict& verdict) {
@@ -72,7 +76,8 @@ std::string checks_in_words(const bench::NodeVerdict& verdict) {
 Markup overview(const BenchResult& result) {
   std::vector<page::Tile> tiles;
   for (const auto& verdict : result.verdicts)
-    if (tiles.size() < most_cards || verdict.grade != Grade::ok) tiles.push_back({verdict.host, bench::to_string(verdict.grade), checks_in_words(verdict), colour_of(verdict.grade)});
+    if (tiles.size() < most_cards || verdict.grade != Grade::ok)
+      tiles.push_back({verdict.host, bench::to_string(verdict.grade), checks_in_words(verdict), colour_of(verdict.grade)});
   Markup out = tiles.size() > few_cards ? page::small_tiles(tiles) : page::tiles(tiles);
   if (tiles.size() < result.verdicts.size()) out += page::paragraph(text(result.verdicts.size() - tiles.size(), " more nodes are well."));
   const auto map = figures_map(result, hosts_to_show(result, most_columns));
@@ -96,11 +101,16 @@ Markup links(const BenchResult& result) {
   for (const auto& map : {bandwidth_map(result, hosts), latency_map(result, hosts), training_share_map(result, hosts)})
     if (has_values(map)) out += page::figure(map);
   if (!out.empty() && hosts.size() < result.report.nodes.size())
-    out += page::paragraph(text("Pairs of ", hosts.size(), " of ", result.report.nodes.size(), " nodes are shown: nodes with findings and their partners first."));
+    out += page::paragraph(text("Pairs of ", hosts.size(), " of ", result.report.nodes.size(),
+                                " nodes are shown: nodes with findings and their partners first."));
   for (const auto& plot : link_plots(result.report)) out += page::figure(plot);
   const auto rows = link_rows(result.report);
   if (rows.empty()) return out;
-  return out + page::folded("Links measured alone", page::table({{"link"}, {"transport"}, {"8 B", true}, {"at", true}, {"one way", true}, {"both ways", true}, {"put", true}}, rows));
+  return out +
+         page::folded(
+             "Links measured alone",
+             page::table({{"link"}, {"transport"}, {"8 B", true}, {"at", true}, {"one way", true}, {"both ways", true}, {"put", true}},
+                         rows));
 }
 
 Markup collectives(const bench::BenchReport& report) {
@@ -121,7 +131,8 @@ Rows figures_of(const bench::NodeReport& node, const NodeBaselines& baselines) {
   Rows rows;
   for (const auto& figure : node.figures) {
     const auto* usual = baselines.of(node.type, figure.name);
-    rows.push_back({figure_title(figure.name), bench::value_in_words(figure), usual != nullptr ? bench::value_in_words({figure.name, usual->median}) : "–",
+    rows.push_back({figure_title(figure.name), bench::value_in_words(figure),
+                    usual != nullptr ? bench::value_in_words({figure.name, usual->median}) : "–",
                     usual != nullptr ? formatted("%.0f %%", 100 * goodness(figure, *usual)) : "–"});
   }
   return rows;
@@ -135,7 +146,8 @@ Markup card_of(const bench::NodeReport& node, const bench::NodeVerdict& verdict,
   for (const auto& answer : node.answers) facts.emplace_back("known answer, " + answer.name, answer.digest);
   for (const auto& reason : verdict.reasons) facts.emplace_back(bench::to_string(reason.grade), reason.what);
   return page::folded(text(node.host, ": ", bench::to_string(verdict.grade)),
-                      page::table({{"test"}, {"this node", true}, {"usual", true}, {"of the usual", true}}, figures_of(node, baselines)) + page::facts(facts));
+                      page::table({{"test"}, {"this node", true}, {"usual", true}, {"of the usual", true}}, figures_of(node, baselines)) +
+                          page::facts(facts));
 }
 
 /// Verdicts begin with those of the report's nodes, in its order.
@@ -157,7 +169,8 @@ Markup cards(const BenchResult& result) {
 
 std::string bench_page(const BenchResult& result) {
   const auto& report = result.report;
-  const std::string title = report.nodes.size() == 1 ? "Test of " + report.nodes.front().host : text("Test of ", report.nodes.size(), " nodes");
+  const std::string title =
+      report.nodes.size() == 1 ? "Test of " + report.nodes.front().host : text("Test of ", report.nodes.size(), " nodes");
   Markup body = page::heading(title, text("Measured at ", report.measured_at, "; held against ", result.held_against, "."));
   body += tiles_of(result);
   body += page::section("Findings", findings(result));

@@ -75,7 +75,8 @@ std::vector<std::vector<std::string>> link_rows(const bench::BenchReport& report
     }
     const auto& last = link.points.back();
     const auto rate = [](BytesPerSecond value) { return value.value > 0 ? to_string(value) : std::string{}; };
-    rows.push_back({link_name(link), transport_name(link), to_string(link.points.front().latency), to_string(last.size), rate(last.stream), rate(last.both), rate(last.put)});
+    rows.push_back({link_name(link), transport_name(link), to_string(link.points.front().latency), to_string(last.size), rate(last.stream),
+                    rate(last.both), rate(last.put)});
   }
   return rows;
 }

@@ -9,8 +9,8 @@ namespace flotilla::app {
 
 /// A figure of the nodes of a type.
 struct FigureRow {
-  std::string figure;  ///< bench::MeasuredFigure::name
-  std::string title;   ///< "memory bandwidth", "training of gpt2"
+  std::string figure;               ///< bench::MeasuredFigure::name
+  std::string title;                ///< "memory bandwidth", "training of gpt2"
   std::string median, worst, host;  ///< the latter two are empty where one node has it
 };
 struct TypeRows {

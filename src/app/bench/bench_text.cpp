@@ -32,7 +32,13 @@ std::string figures_text(const bench::BenchReport& report) {
 
 /// "n1 - n2, alone" and what it reaches.
 std::string links_text(const bench::BenchReport& report) {
-  TextTable table{{{"link"}, {"transport"}, {"8 B", Align::right}, {"at", Align::right}, {"one way", Align::right}, {"both ways", Align::right}, {"put", Align::right}}};
+  TextTable table{{{"link"},
+                   {"transport"},
+                   {"8 B", Align::right},
+                   {"at", Align::right},
+                   {"one way", Align::right},
+                   {"both ways", Align::right},
+                   {"put", Align::right}}};
   for (const auto& row : link_rows(report)) {
     const auto cells = printable_all(row);
     if (cells.size() > 3)
@@ -77,7 +83,8 @@ std::string imported_text(const bench::BenchReport& report) {
     const auto& first = *at;
     TextTable table{{{"program"}, {"quantity"}, {"from", Align::right}, {"to", Align::right}, {"flotilla", Align::right}}};
     for (; at != report.imported.end() && same(*at, first); ++at) table.add(imported_row(report, *at));
-    out += text(printable(first.source), first.hosts.empty() ? "" : ", on ", printable(joined(first.hosts)), "\n", table.print(output_style()), "\n");
+    out += text(printable(first.source), first.hosts.empty() ? "" : ", on ", printable(joined(first.hosts)), "\n",
+                table.print(output_style()), "\n");
   }
   return out;
 }
@@ -113,9 +120,9 @@ std::string findings_text(const std::vector<bench::NodeVerdict>& verdicts, int w
 
 std::string bench_text(const BenchResult& result, int width) {
   const auto findings = findings_text(result.verdicts, width);
-  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report), card_text(result.report, width), soak_text(result.report),
-              imported_text(result.report), findings, findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against,
-              "\n");
+  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report),
+              card_text(result.report, width), soak_text(result.report), imported_text(result.report), findings,
+              findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against, "\n");
 }
 
 std::string changes_text(const std::vector<bench::Change>& changes, int width) {

@@ -10,9 +10,9 @@ namespace flotilla::app {
 struct BenchResult {
   bench::BenchReport report;
   std::vector<bench::NodeVerdict> verdicts;
-  std::string held_against;  ///< "12 earlier reports", "the other nodes of their type", ...
+  std::string held_against;                   ///< "12 earlier reports", "the other nodes of their type", ...
   std::vector<bench::BenchReport> earlier{};  ///< those reports, oldest first
-  bench::Baselines baselines{};          ///< learned from them
+  bench::Baselines baselines{};               ///< learned from them
 };
 
 /// Figures by type of node, and the nodes that are not well, with the lines that drain them.

@@ -21,8 +21,8 @@ std::string fabric_text(const std::vector<bench::FabricLink>& links, const Style
       continue;
     }
     const auto &first = link.points.front(), &last = link.points.back();
-    table.add({name, to_string(first.ucx_latency), to_string(first.mpi_latency), to_string(last.size), to_string(last.ucx), to_string(last.mpi),
-               percent(bench::mpi_share(link))});
+    table.add({name, to_string(first.ucx_latency), to_string(first.mpi_latency), to_string(last.size), to_string(last.ucx),
+               to_string(last.mpi), percent(bench::mpi_share(link))});
   }
   return table.empty() ? "" : table.print(style);
 }

@@ -20,7 +20,9 @@ options::Choice<std::string> runtimes() {
 }
 
 options::Choice<bool> document_kinds() {
-  return {{"joined", "separate"}, [](const std::string& name) { return name == "separate"; }, [](const bool& v) { return v ? "separate" : "joined"; }};
+  return {{"joined", "separate"},
+          [](const std::string& name) { return name == "separate"; },
+          [](const bool& v) { return v ? "separate" : "joined"; }};
 }
 
 }  // namespace
@@ -72,8 +74,8 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
 }
 
 void add_documents(options::Table& t, bool& separate, const std::string& section) {
-  t.add(section + ".documents", &separate, "separate: tokens attend to their own document of a sequence alone, and positions begin at 0 with each",
-        document_kinds());
+  t.add(section + ".documents", &separate,
+        "separate: tokens attend to their own document of a sequence alone, and positions begin at 0 with each", document_kinds());
 }
 
 void note_origins(const options::Table& t, const std::string& section, ForecastBasis& b) {

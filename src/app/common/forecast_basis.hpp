@@ -14,13 +14,13 @@ namespace flotilla::app {
 struct ForecastBasis {
   std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
   std::string runtime = "flotilla";
-  bool sailor_artifact = false;  ///< --cost-model
+  bool sailor_artifact = false;     ///< --cost-model
   bool separate_documents = false;  ///< as data.documents of a job
   int sources = 0;                  ///< of a mixture, as program::Runtime's
   session::RunConfig::Comm::Reduction reduction = session::RunConfig::Comm::Reduction::ordered;
   compute::AttentionKernel attention = compute::AttentionKernel::automatic;  ///< as device.attention of a job
-  bool deterministic = true;                                     ///< as training.deterministic
-  int expert_parallel = 0;  ///< program::LayerRuntime's; 0: as the runtime does it
+  bool deterministic = true;                                                 ///< as training.deterministic
+  int expert_parallel = 0;                                                   ///< program::LayerRuntime's; 0: as the runtime does it
   Prices prices;
   LinkWords links;
 };

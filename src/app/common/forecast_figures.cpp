@@ -30,12 +30,10 @@ Colour colour_of(Activity activity) {
   return Colour::grey;
 }
 
-std::string label_of(const ReportLine& line) {
-  return text("stage ", stages_in_words(line.stages), ", ", line.ranks, " x ", line.place);
-}
+std::string label_of(const ReportLine& line) { return text("stage ", stages_in_words(line.stages), ", ", line.ranks, " x ", line.place); }
 
-constexpr std::array<const char*, program::category_count + 1> memory_parts{"weights", "gradients", "optimizer", "activations", "communication",
-                                                                  "workspace", "process"};
+constexpr std::array<const char*, program::category_count + 1> memory_parts{"weights",       "gradients", "optimizer", "activations",
+                                                                            "communication", "workspace", "process"};
 constexpr std::array<Colour, program::category_count + 1> memory_colours{Colour::blue,   Colour::green,  Colour::vermillion, Colour::sky,
                                                                          Colour::yellow, Colour::purple, Colour::grey};
 

@@ -31,8 +31,8 @@ void ask_for_scratch(const BoundPlan& subject, const compute::ComputeDevice& how
       device.kind = on_gpu ? cluster::DeviceKind::gpu : cluster::DeviceKind::cpu;
       for (int t = 0; t < replica.tensor_parallel; ++t) {
         const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
-        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares, device,
-                                   0, runtime.separate_documents};
+        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel,   t, plan.precision, runtime.threads, 0, shares,
+                                   device,     0,           runtime.separate_documents};
         runtime.library_scratch = std::max(runtime.library_scratch, compute::library_scratch(setup, sequences));
       }
     }

@@ -20,7 +20,7 @@ int most_on_a_host(const std::vector<cluster::Device>&);
 struct ForecastSettings {
   program::Runtime runtime;
   compute::ComputeDevice device{};  ///< how GPUs compute: what of their libraries is counted
-  bool sailor_artifact = false;  ///< the Sailor artifact's own formulas in place of the program simulator
+  bool sailor_artifact = false;     ///< the Sailor artifact's own formulas in place of the program simulator
 };
 
 /// The built-in catalogue's figures for the plan's types where the profile says nothing. Throws Error{bad_input} naming `source` for a type

@@ -176,24 +176,28 @@ void check_sources(const Job& job) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].name.empty()) refuse_source(job, i, "has no name; write for example name = \"web\"");
-    if (!names.insert(sources[i].name).second) refuse_source(job, i, text(in_quotes(sources[i].name), " is the name of another one, too; names differ"));
+    if (!names.insert(sources[i].name).second)
+      refuse_source(job, i, text(in_quotes(sources[i].name), " is the name of another one, too; names differ"));
     if (sources[i].files.empty() && sources[i].manifest.empty())
       refuse_source(job, i, "has no files; write for example files = [\"web-*.jsonl\"] or manifest = \"shards.txt\"");
   }
   for (const char* name : {"data.train", "data.validation"})
-    if (!sources.empty() && is_set(job, name)) refuse(job, name, "the job has [[data.source]] tables, which name the data; remove one of them");
+    if (!sources.empty() && is_set(job, name))
+      refuse(job, name, "the job has [[data.source]] tables, which name the data; remove one of them");
 }
 
 [[noreturn]] void refuse_phase(const Job& job, std::size_t number, const std::string& what) {
   const auto& name = job.phases[number].name;
-  throw Error{ErrorKind::bad_input, text(job.job_file, ": [[phase]] number ", number + 1, name.empty() ? "" : " (" + in_quotes(name) + ")", ": ", what)};
+  throw Error{ErrorKind::bad_input,
+              text(job.job_file, ": [[phase]] number ", number + 1, name.empty() ? "" : " (" + in_quotes(name) + ")", ": ", what)};
 }
 
 void check_phase_schedule(const Job& job, std::size_t number) {
   const auto& p = job.phases[number];
   if (!p.learning_rate_schedule) {
     if (p.learning_rate || p.minimum_learning_rate || p.warmup_steps > 0 || p.cooldown_steps > 0)
-      refuse_phase(job, number, "the run's learning-rate schedule goes on here; write learning-rate-schedule, too, for one of the phase's own");
+      refuse_phase(job, number,
+                   "the run's learning-rate schedule goes on here; write learning-rate-schedule, too, for one of the phase's own");
     return;
   }
   const auto peak = p.learning_rate.value_or(job.training.learning_rate);
@@ -204,7 +208,8 @@ void check_phase_schedule(const Job& job, std::size_t number) {
   if (*p.learning_rate_schedule == train::RateSchedule::inverse_sqrt && p.warmup_steps == 0)
     refuse_phase(job, number, "the warm-up is the unit of time of inverse-sqrt; write warmup-steps, too");
   if (p.cooldown_steps > 0 && !train::cools_down(*p.learning_rate_schedule))
-    refuse_phase(job, number, train::to_string(*p.learning_rate_schedule) + " has no cool-down; write wsd or wsd-sqrt, or remove cooldown-steps");
+    refuse_phase(job, number,
+                 train::to_string(*p.learning_rate_schedule) + " has no cool-down; write wsd or wsd-sqrt, or remove cooldown-steps");
 }
 
 /// The degrees that [plan] fixes, in this phase's batch.
@@ -212,7 +217,8 @@ void check_phase_batch(const Job& job, std::size_t number, int batch) {
   const int replicas = std::max(job.plan.data, 1);
   if (replicas > batch) refuse_phase(job, number, text("plan.data is ", replicas, ", and a step has ", batch, " sequences"));
   if (job.plan.microbatch > batch / replicas)
-    refuse_phase(job, number, text("plan.microbatch is ", job.plan.microbatch, ", and a replica handles ", batch / replicas, " sequences of a step"));
+    refuse_phase(job, number,
+                 text("plan.microbatch is ", job.plan.microbatch, ", and a replica handles ", batch / replicas, " sequences of a step"));
 }
 
 void check_phase(const Job& job, std::size_t number, Need need) {
@@ -240,11 +246,12 @@ void check_phases(const Job& job, Need need) {
   const auto steps = session::declared_steps(job);
   const bool in_file = setting(job, "training.steps").origin == options::Origin::job_file;
   if (job.training.steps > steps || (in_file && job.training.steps != steps))
-    refuse(job, "training.steps", "the phases have ", steps, " iterations in all; remove this, or say on the command line where to end earlier");
+    refuse(job, "training.steps", "the phases have ", steps,
+           " iterations in all; remove this, or say on the command line where to end earlier");
   const auto phases = session::phases_of(job);
   if (!job.plan.file.empty() && session::end_of_shape(phases, 0) < phases.size())
-    refuse(job, "plan.file", "a plan is of one length and one global batch, and ", session::spelled(phases[session::end_of_shape(phases, 0)]),
-           " has others; write degrees under [plan] instead");
+    refuse(job, "plan.file", "a plan is of one length and one global batch, and ",
+           session::spelled(phases[session::end_of_shape(phases, 0)]), " has others; write degrees under [plan] instead");
 }
 
 void check_data(const Job& job) {
@@ -375,7 +382,8 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     job.job_file = operands[0];
     table.read_file(job.job_file);
   }
-  if (!job.phases.empty() && table.describe("training.steps").origin == options::Origin::standard) job.training.steps = session::declared_steps(job);
+  if (!job.phases.empty() && table.describe("training.steps").origin == options::Origin::standard)
+    job.training.steps = session::declared_steps(job);
   if (!config_counts(table)) job.model.config.clear();
   if (table.describe("data.train").origin > options::Origin::job_file) job.data.sources.clear();
   job.settings = table.settings();

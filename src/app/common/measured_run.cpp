@@ -28,8 +28,8 @@ constexpr double longest_us = 1e12;  // a step of eleven days
 simulate::Span span_of(const files::Json& event) {
   simulate::Span span;
   span.rank = Rank{event.get_int("pid", 0, most_ranks)};
-  span.queue = static_cast<program::Queue>(
-      event.get_int("tid", 0, program::queue_count * files::most_tracks_of_queue - 1) % program::queue_count);
+  span.queue =
+      static_cast<program::Queue>(event.get_int("tid", 0, program::queue_count * files::most_tracks_of_queue - 1) % program::queue_count);
   span.activity = activity_named(event.at("cat"));
   const auto& instruction = event.at("args");
   span.name = instruction.get_string("instruction");

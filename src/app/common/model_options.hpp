@@ -9,7 +9,7 @@ namespace flotilla::app {
 
 /// Options of the commands that look at a model.
 struct ModelOptions {
-  std::string tokenizer;  ///< empty: the one beside the weights
+  std::string tokenizer;                      ///< empty: the one beside the weights
   std::optional<cluster::DeviceKind> device;  ///< nothing: a GPU while there are GPUs
   bool tf32 = false;
   inference::ModelLoadOptions load;

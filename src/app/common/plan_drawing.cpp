@@ -44,7 +44,8 @@ std::size_t last_alike(const plan::Plan& plan, std::size_t first) {
   const auto shape = [&](std::size_t s) {
     const auto& stage = plan.stages[s];
     std::string words = text(stage.last_layer - stage.first_layer, plan::to_string(stage.recompute));
-    for (const auto& group : groups_of(plan, stage)) words += count_in_words(group) + text(" ", group.sequences, microbatches_in_words(group));
+    for (const auto& group : groups_of(plan, stage))
+      words += count_in_words(group) + text(" ", group.sequences, microbatches_in_words(group));
     return words;
   };
   std::size_t last = first;

@@ -35,13 +35,13 @@ std::string parameters(const model::Config& model) {
 }  // namespace
 
 std::string plan_text(const plan::Plan& plan, const Style& style) {
-  std::string out =
-      key_values_within({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ", plan.model.heads,
-                                 " heads", shared_keys(plan.model), ", ", parameters(plan.model))},
-                  {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
-                  {"precision", to_string(plan.precision)},
-                  {"schedule", schedule_in_words(plan)},
-                  {"plan", plan::summary(plan)}}, table_width);
+  std::string out = key_values_within({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ",
+                                                      plan.model.heads, " heads", shared_keys(plan.model), ", ", parameters(plan.model))},
+                                       {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
+                                       {"precision", to_string(plan.precision)},
+                                       {"schedule", schedule_in_words(plan)},
+                                       {"plan", plan::summary(plan)}},
+                                      table_width);
   const bool recompute = recomputes(plan);
   std::vector<TextTable::Column> columns{{"stage", Align::right}, {"layers"}};
   if (recompute) columns.push_back({"recompute"});

@@ -60,8 +60,8 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
   const auto require = [&](const char* asks, const Quantity& quantity) {
     const auto without = types_without(quantity.figure, pool, profile);
     FLOTILLA_REQUIRE(without.empty(), ErrorKind::bad_input, "--", asks, " ", o.setting(asks).value, ": no ", quantity.what,
-                     " above 0 is known of ", joined({without.begin(), without.end()}), "; write for example --", quantity.option, " ", *without.begin(), "=",
-                     quantity.value);
+                     " above 0 is known of ", joined({without.begin(), without.end()}), "; write for example --", quantity.option, " ",
+                     *without.begin(), "=", quantity.value);
   };
   if (objective.goal == search::Goal::cost) require("objective.minimise", hourly_price);
   if (objective.goal == search::Goal::billing) require("objective.minimise", billing_weight);

@@ -59,10 +59,10 @@ page::ScatterPlot alternatives_plot(const files::Planning& planning) {
   const auto all = candidates(planning);
   const Cost cost{std::ranges::all_of(all, [](const RankedPlan* plan) { return plan->usd.has_value(); })};
   page::ScatterPlot plot;
-  plot.caption = {"Time against cost",
-                  text("Further left is faster, further down is cheaper. ", planning.pareto ? "The line joins plans of which none is both "
-                                                                                              "faster and cheaper than another."
-                                                                                            : "--pareto adds the plans between the fastest and the cheapest.")};
+  plot.caption = {"Time against cost", text("Further left is faster, further down is cheaper. ",
+                                            planning.pareto ? "The line joins plans of which none is both "
+                                                              "faster and cheaper than another."
+                                                            : "--pareto adds the plans between the fastest and the cheapest.")};
   plot.x = {.label = "iteration", .quantity = page::Quantity::seconds};
   plot.y = cost.in_dollars ? page::PlotAxis{.label = "cost of an iteration", .unit = "$"}
                            : page::PlotAxis{.label = "devices", .from_zero = true};
@@ -71,7 +71,9 @@ page::ScatterPlot alternatives_plot(const files::Planning& planning) {
   const auto next = planning.answer.alternatives.size();
   for (std::size_t i = 0; i < all.size(); ++i)
     plot.dots.push_back({{all[i]->iteration.value, cost.of(*all[i])},
-                         i == 0 ? 0u : i <= next ? 1u : 2u,
+                         i == 0      ? 0u
+                         : i <= next ? 1u
+                                     : 2u,
                          i == 0 ? "this plan" : "",
                          detail_of(*all[i], planning),
                          i == 0});
@@ -121,8 +123,8 @@ std::string planning_page(const files::Planning& planning, const PlanningTask& t
   const auto& plan = planning.answer.best->plan;
   const auto& forecast = *planning.forecast;
   const std::string title = text("Plan for ", plan.model.name);
-  Markup body = page::heading(title, text(plan.global_batch, " sequences of ", plan.length, " tokens in ", to_string(plan.precision), " on ",
-                                          devices_in_words(plan, several_zones(planning.pool)), "; ", schedule_in_words(plan)));
+  Markup body = page::heading(title, text(plan.global_batch, " sequences of ", plan.length, " tokens in ", to_string(plan.precision),
+                                          " on ", devices_in_words(plan, several_zones(planning.pool)), "; ", schedule_in_words(plan)));
   if (forecast.why_not) body += page::notice("It does not fit: " + simulate::in_words(*forecast.why_not));
   body += tiles_of(forecast) + page::figure(drawing_of(plan));
   body += page::section("An iteration", timeline(planning, task) + page::figure(time_chart(forecast)));

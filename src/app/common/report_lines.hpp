@@ -11,7 +11,7 @@ struct ReportLine {
   std::vector<int> stages;
   std::string place;  ///< "A100-40 @ zone-a"
   int ranks = 0;
-  simulate::Breakdown breakdown;                  ///< mean
+  simulate::Breakdown breakdown;                 ///< mean
   const simulate::ReportRow* fullest = nullptr;  ///< of the report, the row that needs most memory
 };
 /// By stage and place. They point into the report.

@@ -26,8 +26,8 @@ std::string joined(const std::vector<std::string>& words, const char* between = 
 enum class Align { left, right };
 
 /// A table of text with aligned columns. Rows that are shorter than the header end in empty cells. Where a table would be wider than
-/// table_width, cells and titles of its widest columns take several lines, broken at blanks, and inside of words only where a word is longer
-/// than a column can be; where that does not do, columns stand closer and titles are broken anywhere. Figures are never broken.
+/// table_width, cells and titles of its widest columns take several lines, broken at blanks, and inside of words only where a word is
+/// longer than a column can be; where that does not do, columns stand closer and titles are broken anywhere. Figures are never broken.
 class TextTable {
  public:
   struct Column {

@@ -18,8 +18,8 @@ TokenizingLine::TokenizingLine() : start_{now()}, next_{start_} {}
 std::string TokenizingLine::words(const ingest::TokenizeProgress& progress) const {
   const Bytes read{progress.read_bytes - std::max<std::int64_t>(0, first_bytes_)};
   const auto rate = static_cast<std::int64_t>(static_cast<double>(read.count) / std::max(1e-3, (now() - start_).value));
-  return text(Bytes{progress.read_bytes}, " of ", Bytes{progress.input_bytes}, ", ", Bytes{rate}, "/s, ", progress.documents, " documents, ",
-              progress.tokens, " tokens");
+  return text(Bytes{progress.read_bytes}, " of ", Bytes{progress.input_bytes}, ", ", Bytes{rate}, "/s, ", progress.documents,
+              " documents, ", progress.tokens, " tokens");
 }
 
 void TokenizingLine::show(const ingest::TokenizeProgress& progress) {

@@ -42,14 +42,21 @@ std::string gpu_version() {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> versions() {
-  return {{"flotilla", FLOTILLA_VERSION},         {"compiler", text("g++ ", __VERSION__)},
-          {"mpi", mpi::library_version()},        {"topology", topology::library_version()},
-          {"ucx", ucx::library_version()},        {"store", store::library_version()},
-          {"compute", compute_version()},         {"gpu", gpu_version()},
-          {"nccl", nccl::library_description()},  {"cudnn", compute::attention_library()},
+  return {{"flotilla", FLOTILLA_VERSION},
+          {"compiler", text("g++ ", __VERSION__)},
+          {"mpi", mpi::library_version()},
+          {"topology", topology::library_version()},
+          {"ucx", ucx::library_version()},
+          {"store", store::library_version()},
+          {"compute", compute_version()},
+          {"gpu", gpu_version()},
+          {"nccl", nccl::library_description()},
+          {"cudnn", compute::attention_library()},
           {"kernels", compute::kernels_description()},
-          {"options", options::library_version()}, {"unicode", unicode::library_version()},
-          {"sentencepiece", sentencepiece::library_version()}, {"compression", compression::library_version()}};
+          {"options", options::library_version()},
+          {"unicode", unicode::library_version()},
+          {"sentencepiece", sentencepiece::library_version()},
+          {"compression", compression::library_version()}};
 }
 
 }  // namespace flotilla::app

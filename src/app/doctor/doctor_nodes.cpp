@@ -76,25 +76,30 @@ Finding judge_network_cards(const Nodes& nodes) {
   if (is_none(nodes, "network") && is_none(nodes, property::rdma))
     return {"network cards", Verdict::skipped, "no network card is seen from here: a container, or a virtual network", "", ""};
   const auto& first = nodes.front();
-  return {"network cards", Verdict::good, first["network"], first[property::rdma] == property::none ? "" : text("RDMA: ", first[property::rdma]), ""};
+  return {"network cards", Verdict::good, first["network"],
+          first[property::rdma] == property::none ? "" : text("RDMA: ", first[property::rdma]), ""};
 }
 
 /// RDMA pins memory.
 Finding judge_memlock(const Nodes& nodes) {
-  const auto limited = nodes_where(nodes, [](const Node& n) { return n[property::rdma] != property::none && n[property::memlock] != property::unlimited; });
+  const auto limited =
+      nodes_where(nodes, [](const Node& n) { return n[property::rdma] != property::none && n[property::memlock] != property::unlimited; });
   if (!limited.empty())
     return {"memlock", Verdict::warning, text("locked memory is limited on ", names_of(limited), ", which have RDMA devices"),
             text(limited.front().host(), ": ulimit -l ", limited.front()[property::memlock]),
             "LimitMEMLOCK=infinity for slurmd, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf; in a shell: ulimit -l unlimited"};
-  return {"memlock", Verdict::good, text(nodes.front()[property::memlock], is_none(nodes, property::rdma) ? "; no RDMA device that needs more" : ""), "", ""};
+  return {"memlock", Verdict::good,
+          text(nodes.front()[property::memlock], is_none(nodes, property::rdma) ? "; no RDMA device that needs more" : ""), "", ""};
 }
 
 Finding judge_governor(const Nodes& nodes) {
   const auto saving = nodes_where(nodes, [](const Node& n) { return n["governor"] == "powersave" || n["governor"] == "conservative"; });
   if (!saving.empty())
     return {"governor", Verdict::warning, text("processors of ", names_of(saving), " are governed to save power"),
-            text(saving.front().host(), ": /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: ", saving.front()["governor"]), "cpupower frequency-set -g performance, by the administrator"};
-  if (is_none(nodes, "governor")) return {"governor", Verdict::skipped, "the kernel shows no governor: a virtual machine, or a container", "", ""};
+            text(saving.front().host(), ": /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: ", saving.front()["governor"]),
+            "cpupower frequency-set -g performance, by the administrator"};
+  if (is_none(nodes, "governor"))
+    return {"governor", Verdict::skipped, "the kernel shows no governor: a virtual machine, or a container", "", ""};
   return {"governor", Verdict::good, nodes.front()["governor"], "", ""};
 }
 
@@ -114,8 +119,10 @@ Finding judge_limits(const Nodes& nodes) {
   });
   const auto& first = held_back.empty() ? nodes.front() : held_back.front();
   if (!held_back.empty())
-    return {"control group", Verdict::warning, text("a quota gives ranks on ", names_of(held_back), " less processor time than they have hardware threads"),
-            text(first.host(), ": ", first["cpu quota"], " CPUs of ", first[property::usable_threads], "; memory limit: ", first["memory limit"]),
+    return {"control group", Verdict::warning,
+            text("a quota gives ranks on ", names_of(held_back), " less processor time than they have hardware threads"),
+            text(first.host(), ": ", first["cpu quota"], " CPUs of ", first[property::usable_threads],
+                 "; memory limit: ", first["memory limit"]),
             "srun --cpus-per-task=CPUS, or a container without --cpus"};
   return {"control group", Verdict::good, text("no quota of processor time; memory limit: ", first["memory limit"]), "", ""};
 }
@@ -127,7 +134,8 @@ Finding judge_file_system(const Nodes& nodes, const std::string& directory) {
   const auto rates = text("writes ", facts.write, ", reads ", facts.read);
   const auto where = nodes.size() > 1 ? text(" (", slowest.host(), ", the slowest of ", nodes.size(), ")") : "";
   if (facts.write < slow_disk)
-    return {"file system", Verdict::warning, text("that of --run.directory ", directory, " is slow: ", rates, where), "16 MiB written, flushed and read back",
+    return {"file system", Verdict::warning, text("that of --run.directory ", directory, " is slow: ", rates, where),
+            "16 MiB written, flushed and read back",
             "--run.directory DIRECTORY on a faster file system; flotilla bench --disk DIRECTORY measures for longer"};
   return {"file system", Verdict::good, text("that of ", directory, " ", rates, where), "", ""};
 }
@@ -137,8 +145,8 @@ Finding judge_file_system(const Nodes& nodes, const std::string& directory) {
 std::vector<Finding> judge_nodes(const std::vector<RankFacts>& ranks, const std::string& directory) {
   const auto nodes = nodes_of(ranks);
   if (nodes.empty()) return {};
-  return {judge_network_cards(nodes), judge_memlock(nodes),  judge_governor(nodes),
-          judge_huge_pages(nodes),    judge_limits(nodes), judge_file_system(nodes, directory)};
+  return {judge_network_cards(nodes), judge_memlock(nodes), judge_governor(nodes),
+          judge_huge_pages(nodes),    judge_limits(nodes),  judge_file_system(nodes, directory)};
 }
 
 }  // namespace flotilla::app

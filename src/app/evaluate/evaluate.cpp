@@ -28,8 +28,7 @@ options::Choice<data::Format> data_formats() {
 }
 
 std::string as_text(const std::vector<TextScore>& scores) {
-  TextTable table{
-      {{"file"}, {"tokens", Align::right}, {"loss", Align::right}, {"perplexity", Align::right}, {"bits/byte", Align::right}}};
+  TextTable table{{{"file"}, {"tokens", Align::right}, {"loss", Align::right}, {"perplexity", Align::right}, {"bits/byte", Align::right}}};
   for (const TextScore& s : scores) {
     const auto bits = s.bits_per_byte();
     table.add({s.name, std::to_string(s.tokens), formatted("%.6f", s.loss()), formatted("%.6g", s.perplexity()),
@@ -141,7 +140,10 @@ int evaluate_together(const comm::World& world, std::span<const std::string> arg
   {
     LiveLine line;
     if (speaks) line.show("evaluate: loading " + work.subject.name);
-    inference::LoadedModel model{world, work.subject, {{work.length}, 0, sequences_of(work), work.options.separate_documents}, load_options(world, work.options.model)};
+    inference::LoadedModel model{world,
+                                 work.subject,
+                                 {{work.length}, 0, sequences_of(work), work.options.separate_documents},
+                                 load_options(world, work.options.model)};
     inference::TellProgress progress;
     if (speaks) progress = [&](std::int64_t done, std::int64_t all) { line.show(text("evaluate: ", done, " of ", all, " sequences")); };
     result = result_of(work, model, progress);
@@ -160,15 +162,21 @@ int evaluate_together(const comm::World& world, std::span<const std::string> arg
 options::Table evaluate_table(EvaluateOptions& o) {
   options::Table t;
   t.section("evaluate", "Evaluating");
-  t.add("evaluate.data", &o.data, "text or token files whose loss and perplexity are wanted", {.value = "FILE", .unset = "none", .alias = "data"});
+  t.add("evaluate.data", &o.data, "text or token files whose loss and perplexity are wanted",
+        {.value = "FILE", .unset = "none", .alias = "data"});
   t.add("evaluate.format", &o.format, "format of these files", data_formats());
   t.add("evaluate.requests", &o.requests, "JSON lines of contexts and continuations whose log-likelihoods are wanted",
         {.value = "FILE", .unset = "none", .alias = "requests"});
   add_documents(t, o.separate_documents, "evaluate");
-  t.add("evaluate.document-end", &o.document_end, "number of the token behind which a document ends, in addition to what a Megatron .idx says",
+  t.add("evaluate.document-end", &o.document_end,
+        "number of the token behind which a document ends, in addition to what a Megatron .idx says",
         {.minimum = -1, .maximum = 1 << 24, .unset = "none", .example = "50256"});
   t.add("evaluate.length", &o.length, "tokens in a sequence",
-        {.minimum = 0, .maximum = 1 << 24, .unset = "the run's; else the model's positions, at most 2048", .example = "512", .alias = "length"});
+        {.minimum = 0,
+         .maximum = 1 << 24,
+         .unset = "the run's; else the model's positions, at most 2048",
+         .example = "512",
+         .alias = "length"});
   add_model(t, o.model);
   add_output(t, o.output);
   return t;

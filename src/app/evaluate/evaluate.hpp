@@ -19,13 +19,13 @@ struct EvaluateOptions {
   std::string requests;
   bool separate_documents = false;
   int document_end = -1;  ///< token behind which a document ends, beside what files say; -1: none
-  int length = 0;  ///< tokens; 0: the run's, or the model's positions, at most 2048
+  int length = 0;         ///< tokens; 0: the run's, or the model's positions, at most 2048
 };
 options::Table evaluate_table(EvaluateOptions&);
 BoundTable evaluate_options();
 
-/// `flotilla evaluate MODEL --data FILE...` or `--requests FILE`: loss and perplexity of files, or log-likelihoods of continuations. On every
-/// rank of a job.
+/// `flotilla evaluate MODEL --data FILE...` or `--requests FILE`: loss and perplexity of files, or log-likelihoods of continuations. On
+/// every rank of a job.
 int evaluate(std::span<const std::string> arguments);
 
 }  // namespace flotilla::app

@@ -129,7 +129,8 @@ int export_for_others(std::span<const std::string> arguments) {
   auto table = export_table(o);
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
-  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla export hf RUN|step-N -o DIRECTORY, llmc RUN|step-N -o FILE, or sailor-plan PLAN");
+  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage,
+                   "expected: flotilla export hf RUN|step-N -o DIRECTORY, llmc RUN|step-N -o FILE, or sailor-plan PLAN");
   const Export& wanted = export_named(operands[0]);
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla export ", wanted.word, " ", wanted.operand);
   log::set_level(o.output.log_level);

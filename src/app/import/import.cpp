@@ -89,9 +89,8 @@ Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
   const auto config = files::read_hugging_face_config(folder / "config.json");
   model::require_executable(config, (folder / "config.json").string());
   const weights::Pretrained pretrained{folder, config};
-  return {job_section(folder, o),
-          text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ", pretrained.precisions(), ", ",
-               pretrained.files(), pretrained.files() == 1 ? " file" : " files")};
+  return {job_section(folder, o), text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ",
+                                       pretrained.precisions(), ", ", pretrained.files(), pretrained.files() == 1 ? " file" : " files")};
 }
 
 Imported an_llmc_model(const std::string& path, const ImportOptions& o) {
@@ -117,7 +116,8 @@ Imported measurements(const std::string& path, const ImportOptions& o) {
     std::erase_if(report.imported, [&](const auto& earlier) { return are_of_the_same(earlier, series); });
   }
   report.imported.insert(report.imported.end(), all.begin(), all.end());
-  return {files::bench_to_json(report), text(all.size(), all.size() == 1 ? " quantity" : " quantities", " measured by ", printable(all.front().program))};
+  return {files::bench_to_json(report),
+          text(all.size(), all.size() == 1 ? " quantity" : " quantities", " measured by ", printable(all.front().program))};
 }
 
 constexpr std::array<Import, 8> imports{Import{"hf", "DIRECTORY", Understands::none, a_hugging_face_model},
@@ -153,8 +153,7 @@ const Import& require(const std::string& word) {
     if (word == import.word) return import;
     names.emplace_back(import.word);
   }
-  throw Error{ErrorKind::usage, text("flotilla import knows no ", in_quotes(word), suggestion(word, names),
-                                     "; expected ", all_imports())};
+  throw Error{ErrorKind::usage, text("flotilla import knows no ", in_quotes(word), suggestion(word, names), "; expected ", all_imports())};
 }
 
 }  // namespace
@@ -168,7 +167,8 @@ options::Table import_table(ImportOptions& o) {
         {.value = "FILE", .unset = "a new one", .alias = "report"});
   t.add("import.hosts", &o.hosts, "nodes that the measurements were made on, as Slurm lists them",
         {.value = "NODES", .unset = "what the file says", .example = "n[1-2]", .alias = "hosts"});
-  t.add("import.run", &o.run, "of a file of published runs, the one to import", {.value = "ID", .unset = "the file's only one", .alias = "run"});
+  t.add("import.run", &o.run, "of a file of published runs, the one to import",
+        {.value = "ID", .unset = "the file's only one", .alias = "run"});
   t.section("model", "The transformer");
   t.add("model.name", &o.model, "the plan's model: one of the library's, or a built-in one", {.value = "NAME", .unset = "the plan's own"});
   t.section("training", "The training run");

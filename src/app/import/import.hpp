@@ -26,11 +26,11 @@ struct Imported {
 options::Table import_table(ImportOptions&);
 BoundTable import_options();
 
-/// `flotilla import WHAT FILE`: published data as files of ours. Local. What: hf (the folder of a Hugging Face model is checked, and becomes
-/// the section of a job file that starts from its weights), llmc (a model file of llm.c becomes such a folder, and the section is
+/// `flotilla import WHAT FILE`: published data as files of ours. Local. What: hf (the folder of a Hugging Face model is checked, and
+/// becomes the section of a job file that starts from its weights), llmc (a model file of llm.c becomes such a folder, and the section is
 /// printed), sailor-profiles (a folder becomes a profile library),
-/// sailor-plan (a plan of that artifact becomes a plan), published (a published run becomes a plan and its cluster, and is forecast), nccl-tests, nvbandwidth, osu (what those measured becomes part of a report of
-/// flotilla bench). Throws Error{usage, bad_input}.
+/// sailor-plan (a plan of that artifact becomes a plan), published (a published run becomes a plan and its cluster, and is forecast),
+/// nccl-tests, nvbandwidth, osu (what those measured becomes part of a report of flotilla bench). Throws Error{usage, bad_input}.
 int import_published(std::span<const std::string> arguments);
 
 }  // namespace flotilla::app

@@ -28,7 +28,8 @@ published::Run chosen_run(const std::string& path, const std::string& id) {
     if (id.empty() || run.id == id) return std::move(run);
     known.push_back(run.id);
   }
-  throw Error{ErrorKind::bad_input, text(path, " has no run ", in_quotes(id), suggestion(id, known), " (flotilla validate ", path, " --runs lists them)")};
+  throw Error{ErrorKind::bad_input,
+              text(path, " has no run ", in_quotes(id), suggestion(id, known), " (flotilla validate ", path, " --runs lists them)")};
 }
 
 std::string percent(double share) { return text(share < 0 ? "-" : "+", std::lround(std::abs(share) * 1000) / 10.0, " %"); }

@@ -83,7 +83,8 @@ std::string corrections_text(const std::vector<cluster::Correction>& corrections
   std::string lines;
   for (const auto& c : corrections)
     lines += text("corrected: ", cluster::name_of(c), ", ", c.was, " to ", c.now, formatted(" (%.2f times; ", c.factor()),
-                  c.inferred ? "inferred from the type's others" : text("median of ", c.iterations, " iterations"), ", ", c.run, " step ", c.step, ")\n");
+                  c.inferred ? "inferred from the type's others" : text("median of ", c.iterations, " iterations"), ", ", c.run, " step ",
+                  c.step, ")\n");
   return printable_lines(lines);
 }
 
@@ -101,7 +102,8 @@ FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
     const auto corrections = files::corrections_of(document);
     if (o.output.json) return {files::library_to_json(library, fabric_links, corrections)};
     const auto fabric = fabric_text(fabric_links, style);
-    return {text(library_text(library, style), fabric.empty() ? "" : "\n", fabric, corrections.empty() ? "" : "\n", corrections_text(corrections))};
+    return {text(library_text(library, style), fabric.empty() ? "" : "\n", fabric, corrections.empty() ? "" : "\n",
+                 corrections_text(corrections))};
   }
   if (format == "flotilla-forecast") {
     const auto report = files::forecast_from_json(document);

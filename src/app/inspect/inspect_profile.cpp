@@ -106,8 +106,7 @@ std::string operations(const cluster::Profile& profile, const Style& style) {
     std::vector<std::string> row{o.operation};
     if (types) row.push_back(o.device_type);
     if (precisions) row.push_back(to_string(o.precision));
-    for (const auto& cell :
-         {text(o.tensor_parallel), text(o.sequences), text(o.length), to_string(o.time), percent(o.relative_scatter)})
+    for (const auto& cell : {text(o.tensor_parallel), text(o.sequences), text(o.length), to_string(o.time), percent(o.relative_scatter)})
       row.push_back(cell);
     table.add(std::move(row));
   }

@@ -26,8 +26,8 @@ int find_plan(std::span<const std::string> arguments) {
   const bool to_terminal = o.output.file.empty();
   write_output(o.output, o.output.json ? files::planning_to_json(planning)
                                        : planning_text(planning, to_terminal ? output_style() : Style{}, output_width()));
-  FLOTILLA_REQUIRE(planning.answer.proof || o.certificate.empty(), ErrorKind::unavailable, "nothing is proven of this plan, so ", o.certificate,
-                   " was not written; a longer --search.time-limit may find a proof");
+  FLOTILLA_REQUIRE(planning.answer.proof || o.certificate.empty(), ErrorKind::unavailable, "nothing is proven of this plan, so ",
+                   o.certificate, " was not written; a longer --search.time-limit may find a proof");
   // The search knows no scratch memory of CPU libraries; the forecast does.
   return static_cast<int>(planning.forecast->fits() ? ExitCode::done : ExitCode::no_plan);
 }

@@ -31,8 +31,9 @@ void show(const Job& job, const Measured& measured, Seconds took) {
   const auto file = job.output.file.empty() ? "" : "; profile written to " + job.output.file;
   const auto closing = message_line(text("measured in ", took, file));
   const auto fabric = fabric_text(measured.fabric_links, output_style());
-  FLOTILLA_REQUIRE(print(text(flotilla::probe::table(measured.profile, job.architecture), fabric, fabric.empty() ? "" : "\n", closing, "\n")), ErrorKind::unavailable,
-                   "standard output cannot be written; is the disk full?");
+  FLOTILLA_REQUIRE(
+      print(text(flotilla::probe::table(measured.profile, job.architecture), fabric, fabric.empty() ? "" : "\n", closing, "\n")),
+      ErrorKind::unavailable, "standard output cannot be written; is the disk full?");
 }
 
 /// Where MPI makes less of the network than elsewhere.
@@ -51,7 +52,9 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
   Measured measured;
   {
     LiveLine line;
-    const auto tell = [&](const std::string& what) { if (speaks) line.show("measuring " + what); };
+    const auto tell = [&](const std::string& what) {
+      if (speaks) line.show("measuring " + what);
+    };
     measured.profile = measure_profile(world, job, tell);
     tell("network");
     measured.fabric_links = measure_network(world, measured.profile.devices, job.comm.deadline);

@@ -78,7 +78,8 @@ std::vector<page::PlotEvent> events_of(const RunReport& report) {
     if (i > 0) {
       const auto& before = report.incarnations[i - 1];
       events.push_back({static_cast<double>(h.first_step), text(h.number),
-                        text("incarnation ", h.number, " from iteration ", h.first_step + 1, "; incarnation ", before.number, ": ", end_in_words(before)),
+                        text("incarnation ", h.number, " from iteration ", h.first_step + 1, "; incarnation ", before.number, ": ",
+                             end_in_words(before)),
                         colour_of_end(before)});
     }
     for (const auto& change : h.plan_changes)
@@ -125,7 +126,8 @@ std::vector<page::Point> validation_points(const RunReport& report) {
 /// Of a mixture; without lines for other runs.
 page::LinePlot validation_by_source(const RunReport& report) {
   page::LinePlot plot;
-  plot.caption = {"Validation loss by source", "On the held-out data of each source of the mixture. Their mean by weights is the validation loss."};
+  plot.caption = {"Validation loss by source",
+                  "On the held-out data of each source of the mixture. Their mean by weights is the validation loss."};
   plot.x = iterations();
   plot.y = {.label = "loss", .logarithmic = true};
   for (const auto& evaluation : report.evaluations)
@@ -158,8 +160,10 @@ page::LinePlot training_by_source(const RunReport& report, const Steps& steps) {
 
 page::LinePlot loss_plot(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
   page::LinePlot plot;
-  plot.caption = {"Loss", "Mean over the tokens of a batch. Vertical lines are starts after the first one: their tooltips, and the values below, say what "
-                          "ended the one before."};
+  plot.caption = {
+      "Loss",
+      "Mean over the tokens of a batch. Vertical lines are starts after the first one: their tooltips, and the values below, say what "
+      "ended the one before."};
   plot.x = iterations();
   plot.y = {.label = "loss", .logarithmic = true};
   add_measured(plot, "training", points_of(steps, &StepRecord::loss), Colour::blue);
@@ -182,8 +186,9 @@ page::LinePlot plain_plot(const RunReport& report, const Steps& steps, page::Cap
 }
 
 page::LinePlot step_time_plot(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
-  auto plot = plain_plot(report, steps, {"Time of an iteration", "Measured, beside what was forecast for each incarnation and its error bar."},
-                         {.label = "time", .quantity = page::Quantity::seconds, .from_zero = true}, &StepRecord::step_seconds, "measured");
+  auto plot =
+      plain_plot(report, steps, {"Time of an iteration", "Measured, beside what was forecast for each incarnation and its error bar."},
+                 {.label = "time", .quantity = page::Quantity::seconds, .from_zero = true}, &StepRecord::step_seconds, "measured");
   const double gap = std::numeric_limits<double>::quiet_NaN();
   page::Line forecast{"forecast", {}, Colour::orange, page::Line::Look::plain}, bar{"", {}, Colour::orange, page::Line::Look::broken};
   for (const auto& record : metrics.forecasts) {
@@ -224,8 +229,9 @@ page::BarChart wall_time_chart(const RunReport& report, const journal::Metrics& 
   page::BarChart chart;
   chart.caption = {"Where the time went", "From the first launch to the last record. Lost: iterations that were repeated after a crash."};
   chart.x = {.label = "time", .quantity = page::Quantity::seconds, .from_zero = true};
-  chart.parts = {{Colour::blue, "iterations"},  {Colour::vermillion, "lost iterations"}, {Colour::sky, "starting"}, {Colour::green, "checkpoints"},
-                 {Colour::orange, "evaluation"}, {Colour::purple, "other"},               {Colour::grey, "between incarnations"}};
+  chart.parts = {{Colour::blue, "iterations"},          {Colour::vermillion, "lost iterations"}, {Colour::sky, "starting"},
+                 {Colour::green, "checkpoints"},        {Colour::orange, "evaluation"},          {Colour::purple, "other"},
+                 {Colour::grey, "between incarnations"}};
   chart.rows.push_back({"run", {kept, lost, starting, saving, evaluating, other, between}});
   return chart;
 }
@@ -234,7 +240,8 @@ page::Gantt incarnations_gantt(const RunReport& report) {
   const auto& all = report.incarnations;
   const bool one_row = all.size() > most_rows_of_incarnations;
   page::Gantt gantt;
-  gantt.caption = {"Incarnations", text("Since ", date(all.front().launched), ". Lost is drawn at the end of the incarnation that lost it.")};
+  gantt.caption = {"Incarnations",
+                   text("Since ", date(all.front().launched), ". Lost is drawn at the end of the incarnation that lost it.")};
   gantt.x = {.label = "time since the first launch", .quantity = page::Quantity::seconds, .from_zero = true};
   gantt.legend = {{Colour::sky, "starting"}, {Colour::blue, "training"}, {Colour::vermillion, "lost"}};
   if (one_row) gantt.rows = {text(all.size(), " incarnations")};
@@ -247,10 +254,12 @@ page::Gantt incarnations_gantt(const RunReport& report) {
     const std::string who = text("incarnation ", h.number);
     gantt.bars.push_back({row, since(h.launched), since(begun), Colour::sky, "", text(who, ": starting, ", Seconds{begun - h.launched})});
     if (lost > begun)
-      gantt.bars.push_back({row, since(begun), since(lost), Colour::blue, h.steps() > 0 ? text(h.first_step + 1, "–", h.last_step - h.lost_steps) : "",
+      gantt.bars.push_back({row, since(begun), since(lost), Colour::blue,
+                            h.steps() > 0 ? text(h.first_step + 1, "–", h.last_step - h.lost_steps) : "",
                             text(who, ": ", h.steps() - h.lost_steps, " iterations; ended: ", end_in_words(h))});
     if (h.lost_steps > 0 && h.ended > lost)
-      gantt.bars.push_back({row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds))});
+      gantt.bars.push_back(
+          {row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds))});
   }
   return gantt;
 }
@@ -265,10 +274,12 @@ Markup incarnations_table(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < report.incarnations.size(); ++i) {
     const auto& h = report.incarnations[i];
-    rows.push_back({text(h.number), date(h.launched), h.job, to_string(Seconds{h.seconds()}), mix_in_words(h), iterations_in_words(h), loss_in_words(h),
-                    h.lost_steps == 0 ? "–" : lost_in_words(h.lost_steps, h.lost_seconds), end_in_words(h)});
+    rows.push_back({text(h.number), date(h.launched), h.job, to_string(Seconds{h.seconds()}), mix_in_words(h), iterations_in_words(h),
+                    loss_in_words(h), h.lost_steps == 0 ? "–" : lost_in_words(h.lost_steps, h.lost_seconds), end_in_words(h)});
   }
-  return page::table({{"", true}, {"launched", true}, {"job"}, {"ran", true}, {"devices"}, {"iterations", true}, {"loss", true}, {"lost"}, {"ended"}}, rows);
+  return page::table(
+      {{"", true}, {"launched", true}, {"job"}, {"ran", true}, {"devices"}, {"iterations", true}, {"loss", true}, {"lost"}, {"ended"}},
+      rows);
 }
 
 Markup plans_table(const RunReport& report) {
@@ -287,13 +298,17 @@ Markup phases_table(const RunReport& report) {
     rows.push_back({phase.phase, text(phase.first_step + 1, " to ", phase.last_step), text(phase.length), text(phase.global_batch),
                     loss(phase.first_loss), loss(phase.last_loss), to_string(Seconds{phase.seconds})});
   if (rows.empty()) return {};
-  return page::table({{"phase"}, {"iterations"}, {"length", true}, {"global batch", true}, {"first loss", true}, {"last loss", true}, {"time", true}}, rows);
+  return page::table(
+      {{"phase"}, {"iterations"}, {"length", true}, {"global batch", true}, {"first loss", true}, {"last loss", true}, {"time", true}},
+      rows);
 }
 
 Markup slow_table(const journal::Metrics& metrics) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& slow : metrics.slow) {
-    const std::string who = !slow.group.empty() ? slow.group : slow.peer >= 0 ? text("link from rank ", slow.rank, " to ", slow.peer) : text("rank ", slow.rank);
+    const std::string who = !slow.group.empty() ? slow.group
+                            : slow.peer >= 0    ? text("link from rank ", slow.rank, " to ", slow.peer)
+                                                : text("rank ", slow.rank);
     rows.push_back({text(slow.step), text(who, " on ", slow.host, slow.link.empty() ? "" : ", " + slow.link),
                     slow.over ? "no longer slow" : formatted("%.2f times as long as expected", slow.factor),
                     slow.over ? "–" : to_string(Seconds{slow.cost_seconds})});
@@ -304,11 +319,14 @@ Markup slow_table(const journal::Metrics& metrics) {
 Markup forecasts_table(const journal::Metrics& metrics) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& f : metrics.forecasts)
-    rows.push_back({text(f.incarnation), text(Seconds{f.forecast_seconds}, " ± ", percent(f.relative_error)), to_string(Seconds{f.measured_seconds}),
+    rows.push_back({text(f.incarnation), text(Seconds{f.forecast_seconds}, " ± ", percent(f.relative_error)),
+                    to_string(Seconds{f.measured_seconds}),
                     f.forecast_seconds > 0 ? formatted("%+.1f %%", 100 * (f.measured_seconds / f.forecast_seconds - 1)) : "–",
                     f.inside_error_bar ? "yes" : "no"});
-  return rows.empty() ? Markup{}
-                      : page::table({{"incarnation", true}, {"forecast", true}, {"measured", true}, {"difference", true}, {"inside the error bar"}}, rows);
+  return rows.empty()
+             ? Markup{}
+             : page::table({{"incarnation", true}, {"forecast", true}, {"measured", true}, {"difference", true}, {"inside the error bar"}},
+                           rows);
 }
 
 Markup corrections_table(const journal::Metrics& metrics) {
@@ -317,14 +335,23 @@ Markup corrections_table(const journal::Metrics& metrics) {
   for (const auto& c : metrics.corrections) {
     words += page::paragraph(text("Incarnation ", c.incarnation, ": ", journal::correction_in_words(c), "."));
     for (const auto& f : c.figures)
-      rows.push_back({text(c.incarnation), f.subject, f.figure, to_string(Seconds{f.profile_seconds}), to_string(Seconds{f.measured_seconds}),
-                      formatted("%.2f", f.factor()), formatted("%.2f", f.lower_quartile) + formatted(" to %.2f", f.upper_quartile), percent(f.relative_error),
+      rows.push_back({text(c.incarnation), f.subject, f.figure, to_string(Seconds{f.profile_seconds}),
+                      to_string(Seconds{f.measured_seconds}), formatted("%.2f", f.factor()),
+                      formatted("%.2f", f.lower_quartile) + formatted(" to %.2f", f.upper_quartile), percent(f.relative_error),
                       f.inferred ? "inferred" : text("median of ", c.iterations)});
   }
   return rows.empty() ? Markup{}
-                      : page::table({{"incarnation", true}, {"device type or links"}, {"figure"}, {"profile", true}, {"measured", true}, {"factor", true},
-                                     {"quartiles", true}, {"error bar", true}, {"from"}},
-                                    rows) + words;
+                      : page::table({{"incarnation", true},
+                                     {"device type or links"},
+                                     {"figure"},
+                                     {"profile", true},
+                                     {"measured", true},
+                                     {"factor", true},
+                                     {"quartiles", true},
+                                     {"error bar", true},
+                                     {"from"}},
+                                    rows) +
+                            words;
 }
 
 Seconds recent(const Steps& steps, Figure figure) {
@@ -340,12 +367,14 @@ Markup tiles_of(const RunReport& report, const Steps& steps) {
   if (!steps.empty()) {
     tiles.push_back({"loss", formatted("%.4f", steps.back().loss), text("from ", formatted("%.4f", steps.front().loss))});
     if (const auto points = validation_points(report); !points.empty())
-      tiles.push_back({"validation loss", formatted("%.4f", points.back().y), text("at iteration ", static_cast<std::int64_t>(points.back().x))});
+      tiles.push_back(
+          {"validation loss", formatted("%.4f", points.back().y), text("at iteration ", static_cast<std::int64_t>(points.back().x))});
     tiles.push_back({"tokens/s", journal::short_number(recent(steps, &StepRecord::tokens_per_second).value), "median of the last 50"});
     tiles.push_back({"MFU", percent(recent(steps, &StepRecord::share_of_peak).value), "of the measured peak"});
   }
   tiles.push_back({"time", to_string(Seconds{sums.seconds}), "of all incarnations"});
-  tiles.push_back({"lost", sums.lost == 0 ? "nothing" : to_string(Seconds{sums.lost_seconds}), sums.lost == 0 ? "" : text(sums.lost, " iterations repeated")});
+  tiles.push_back({"lost", sums.lost == 0 ? "nothing" : to_string(Seconds{sums.lost_seconds}),
+                   sums.lost == 0 ? "" : text(sums.lost, " iterations repeated")});
   return page::tiles(tiles);
 }
 
@@ -354,9 +383,10 @@ Markup curves(const RunReport& report, const journal::Metrics& metrics, const St
   Markup out = page::figure(loss_plot(report, metrics, steps));
   for (const auto& by_source : {training_by_source(report, steps), validation_by_source(report)})
     if (!by_source.lines.empty()) out += page::figure(by_source);
-  out += page::figure(plain_plot(report, steps, {"Throughput", "Over all ranks."}, {.label = "tokens/s", .from_zero = true}, &StepRecord::tokens_per_second,
-                                 "tokens/s"));
-  out += page::figure(plain_plot(report, steps, {"Gradient norm", "Before clipping."}, {.label = "norm", .logarithmic = true}, &StepRecord::gradient_norm, "norm"));
+  out += page::figure(plain_plot(report, steps, {"Throughput", "Over all ranks."}, {.label = "tokens/s", .from_zero = true},
+                                 &StepRecord::tokens_per_second, "tokens/s"));
+  out += page::figure(plain_plot(report, steps, {"Gradient norm", "Before clipping."}, {.label = "norm", .logarithmic = true},
+                                 &StepRecord::gradient_norm, "norm"));
   return out;
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 RunForecast forecast_of(const checkpoint::Loaded& newest) {
   const auto source = (newest.directory / "manifest.json").string();
-  FLOTILLA_REQUIRE(!newest.manifest.plan.empty() && !newest.manifest.profile.empty(), ErrorKind::bad_input, source, ": has no plan or no profile");
+  FLOTILLA_REQUIRE(!newest.manifest.plan.empty() && !newest.manifest.profile.empty(), ErrorKind::bad_input, source,
+                   ": has no plan or no profile");
   auto plan = files::plan_from_json(newest.manifest.plan, source + ": /plan");
   const auto profile = with_catalogue(files::profile_from_json(newest.manifest.profile, source + ": /profile"), plan, source);
   ForecastBasis basis;

@@ -15,8 +15,12 @@ namespace {
 options::Choice<ingest::TextFormat> text_formats() {
   using ingest::TextFormat;
   return {{"auto", "jsonl", "text"},
-          [](const std::string& name) { return name == "auto" ? TextFormat::automatic : name == "jsonl" ? TextFormat::jsonl : TextFormat::text; },
-          [](const TextFormat& format) { return format == TextFormat::automatic ? "auto" : format == TextFormat::jsonl ? "jsonl" : "text"; }};
+          [](const std::string& name) {
+            return name == "auto" ? TextFormat::automatic : name == "jsonl" ? TextFormat::jsonl : TextFormat::text;
+          },
+          [](const TextFormat& format) {
+            return format == TextFormat::automatic ? "auto" : format == TextFormat::jsonl ? "jsonl" : "text";
+          }};
 }
 
 std::string as_json(const ingest::TokenizeReport& report, const std::string& output) {
@@ -61,7 +65,8 @@ options::Table tokenize_table(TokenizeCommandOptions& o) {
             {.alias = "input"});
   table.add("tokenize.append-eod", &t.append_eod, "end every document with a token", {.alias = "append-eod"});
   table.add("tokenize.eod", &t.eod, "that token", {.value = "TOKEN", .unset = "the tokenizer's own", .alias = "eod"});
-  table.add("tokenize.threads", &t.threads, "threads", {.minimum = 0, .maximum = 4096, .unset = "as many as processors", .example = "8", .alias = "threads"});
+  table.add("tokenize.threads", &t.threads, "threads",
+            {.minimum = 0, .maximum = 4096, .unset = "as many as processors", .example = "8", .alias = "threads"});
   add_output(table, o.output);
   return table;
 }

@@ -18,8 +18,8 @@ struct TokenizeCommandOptions {
 options::Table tokenize_table(TokenizeCommandOptions&);
 BoundTable tokenize_options();
 
-/// `flotilla tokenize --tokenizer FILE IN... -o OUT`: text files to one Megatron pair, OUT.bin and OUT.idx. Local. Returns 75 where a signal
-/// has stopped it: the same command goes on. Throws Error.
+/// `flotilla tokenize --tokenizer FILE IN... -o OUT`: text files to one Megatron pair, OUT.bin and OUT.idx. Local. Returns 75 where a
+/// signal has stopped it: the same command goes on. Throws Error.
 int tokenize(std::span<const std::string> arguments);
 
 }  // namespace flotilla::app

@@ -1,7 +1,7 @@
 #include "app/train/run_summary.hpp"
 
-#include "flotilla/base/figures.hpp"
 #include "app/common/table.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/journal/console.hpp"
 
@@ -12,11 +12,12 @@ std::string run_summary(const session::IncarnationTotals& totals, std::int64_t o
   const auto steps = static_cast<double>(totals.steps());
   const double speed = static_cast<double>(totals.tokens) / totals.in_steps.value;
   return key_values_within({{"summary", text("steps ", totals.first_step, " to ", totals.last_step, " of ", of_steps, " in ",
-                                      journal::clock_text(totals.in_steps), ": ", totals.in_steps / steps, "/step, ",
-                                      journal::short_number(speed), " tokens/s")},
-                     {"loss", text(formatted("%.4f", totals.first_loss), " to ", formatted("%.4f", totals.last_loss))},
-                     {"checkpoint", totals.saved_step > 0 ? text(directory, "/step-", totals.saved_step) : std::string{"none"}},
-                     {"metrics", directory + "/metrics.jsonl"}}, table_width);
+                                             journal::clock_text(totals.in_steps), ": ", totals.in_steps / steps, "/step, ",
+                                             journal::short_number(speed), " tokens/s")},
+                            {"loss", text(formatted("%.4f", totals.first_loss), " to ", formatted("%.4f", totals.last_loss))},
+                            {"checkpoint", totals.saved_step > 0 ? text(directory, "/step-", totals.saved_step) : std::string{"none"}},
+                            {"metrics", directory + "/metrics.jsonl"}},
+                           table_width);
 }
 
 }  // namespace flotilla::app

@@ -258,8 +258,8 @@ class Training {
   session::RunContext place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;
-  std::int64_t steps_done_ = 0;      ///< by earlier incarnations
-  std::int64_t oldest_step_ = 0;     ///< of the checkpoints
+  std::int64_t steps_done_ = 0;              ///< by earlier incarnations
+  std::int64_t oldest_step_ = 0;             ///< of the checkpoints
   std::optional<session::TrainingRun> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
 };
 

@@ -15,7 +15,8 @@ std::vector<Baseline> figures_of(std::span<const NodeReport* const> nodes, int f
   std::map<std::pair<std::string, std::string>, std::vector<double>> values;
   for (const auto* node : nodes)
     for (const auto& figure : node->figures)
-      if (with_busy || !(busy(*node) && kind_of(figure.name).by_time)) values[{node->type, without_device_number(figure.name)}].push_back(figure.value);
+      if (with_busy || !(busy(*node) && kind_of(figure.name).by_time))
+        values[{node->type, without_device_number(figure.name)}].push_back(figure.value);
   std::vector<Baseline> all;
   for (const auto& [key, samples] : values) {
     if (static_cast<int>(samples.size()) < fewest) continue;
@@ -47,7 +48,9 @@ std::string software_of(const NodeReport& node) {
   return software == nullptr ? "" : *software;
 }
 
-Baselines baselines_of(std::span<const NodeReport* const> nodes, int fewest, bool with_busy) { return {figures_of(nodes, fewest, with_busy), answers_of(nodes)}; }
+Baselines baselines_of(std::span<const NodeReport* const> nodes, int fewest, bool with_busy) {
+  return {figures_of(nodes, fewest, with_busy), answers_of(nodes)};
+}
 
 Baselines learn(std::span<const BenchReport> history, int fewest) {
   std::vector<const NodeReport*> nodes;

@@ -52,9 +52,7 @@ std::vector<Change> compare(const BenchReport& before, const BenchReport& after)
     compare_figures(node, *now, changes);
   }
   compare_series(before, after, changes);
-  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
-    return a.beyond != b.beyond ? a.beyond : a.worse > b.worse;
-  });
+  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) { return a.beyond != b.beyond ? a.beyond : a.worse > b.worse; });
   return changes;
 }
 

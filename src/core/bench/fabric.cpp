@@ -12,10 +12,10 @@ namespace flotilla::bench {
 namespace {
 
 constexpr double clearly_less = 0.75, clearly_longer = 1.5;
-constexpr Seconds noticeable{5e-6};  // by which a latency must be longer, too
+constexpr Seconds noticeable{5e-6};       // by which a latency must be longer, too
 constexpr double scattered = 3 * 1.4826;  // median absolute deviations by which it must be, too
-constexpr int partners = 2;          // of a suspect
-constexpr std::size_t fewest_alike = 3;  // pairs that have a median worth the name
+constexpr int partners = 2;               // of a suspect
+constexpr std::size_t fewest_alike = 3;   // pairs that have a median worth the name
 
 using Group = std::vector<int>;
 
@@ -80,9 +80,7 @@ std::map<Likeness, Usual> usual_of(const std::vector<NodePlace>& places, const s
   return usual;
 }
 
-bool is_odd(const MeasuredPair& m, const Usual& usual) {
-  return m.bandwidth < clearly_less * usual.bandwidth || m.latency > usual.longest;
-}
+bool is_odd(const MeasuredPair& m, const Usual& usual) { return m.bandwidth < clearly_less * usual.bandwidth || m.latency > usual.longest; }
 
 std::vector<NodePair> odd_pairs(const std::vector<NodePlace>& places, const std::vector<MeasuredPair>& measured) {
   const auto usual = usual_of(places, measured);
@@ -112,7 +110,8 @@ std::vector<std::string> odd_groups(const std::vector<NodePlace>& places, const 
   std::map<std::string, std::map<std::string, std::vector<double>>> bandwidths;  // component, group
   for (const auto& m : measured) {
     const auto& a = places[static_cast<std::size_t>(m.pair.a)];
-    if (group_name(a) == group_name(places[static_cast<std::size_t>(m.pair.b)])) bandwidths[a.component][group_name(a)].push_back(m.bandwidth);
+    if (group_name(a) == group_name(places[static_cast<std::size_t>(m.pair.b)]))
+      bandwidths[a.component][group_name(a)].push_back(m.bandwidth);
   }
   std::vector<std::string> odd;
   for (const auto& [component, groups] : bandwidths) {
@@ -169,7 +168,8 @@ std::vector<NodePair> further_pairs(const std::vector<NodePlace>& places, const 
   for (const auto& m : measured) known.insert(m.pair);
   std::map<std::string, Group> sound;
   for (int n = 0; n < static_cast<int>(places.size()); ++n)
-    if (const auto& c = counts[static_cast<std::size_t>(n)]; c.odd == 0 && c.all > 0) sound[group_name(places[static_cast<std::size_t>(n)])].push_back(n);
+    if (const auto& c = counts[static_cast<std::size_t>(n)]; c.odd == 0 && c.all > 0)
+      sound[group_name(places[static_cast<std::size_t>(n)])].push_back(n);
   for (const auto& pair : odd)
     for (const int end : {pair.a, pair.b}) {
       int found = 0;

@@ -32,23 +32,22 @@ const Named* find_named(const std::vector<Named>& all, const std::string& name) 
 }  // namespace
 
 const std::vector<FigureKind>& figure_kinds() {
-  static const std::vector<FigureKind> kinds{
-      {"memory", "memory", "B", true, 0.02, false},
-      {"memory_bandwidth", "memory bandwidth", "B/s", true, 0.10},
-      {"matmul_fp32", "matrix products, fp32", "FLOP/s", true, 0.08},
-      {"matmul_bf16", "matrix products, bf16", "FLOP/s", true, 0.08},
-      {"step", "known-answer step", "s", false, 0.10},
-      {"gpu_memory", "free GPU memory", "B", true, 0.05, false},
-      {"gpu_memory_bandwidth", "GPU memory bandwidth", "B/s", true, 0.08, false},
-      {"gpu_matmul_fp32", "GPU matrix products, fp32", "FLOP/s", true, 0.08, false},
-      {"gpu_matmul_bf16", "GPU matrix products, bf16", "FLOP/s", true, 0.08, false},
-      {"gpu_copy_in", "copies to GPU", "B/s", true, 0.15},
-      {"gpu_copy_out", "copies from GPU", "B/s", true, 0.15},
-      {"disk_write", "disk, write", "B/s", true, 0.40},
-      {"disk_read", "disk, read", "B/s", true, 0.40},
-      {"tokens_per_second", "training", "tokens/s", true, 0.08},
-      {"tokens_per_joule", "training for its energy", "tokens/J", true, 0.10},
-      {"memory_headroom", "memory left while training", "B", true, 0.10, false}};
+  static const std::vector<FigureKind> kinds{{"memory", "memory", "B", true, 0.02, false},
+                                             {"memory_bandwidth", "memory bandwidth", "B/s", true, 0.10},
+                                             {"matmul_fp32", "matrix products, fp32", "FLOP/s", true, 0.08},
+                                             {"matmul_bf16", "matrix products, bf16", "FLOP/s", true, 0.08},
+                                             {"step", "known-answer step", "s", false, 0.10},
+                                             {"gpu_memory", "free GPU memory", "B", true, 0.05, false},
+                                             {"gpu_memory_bandwidth", "GPU memory bandwidth", "B/s", true, 0.08, false},
+                                             {"gpu_matmul_fp32", "GPU matrix products, fp32", "FLOP/s", true, 0.08, false},
+                                             {"gpu_matmul_bf16", "GPU matrix products, bf16", "FLOP/s", true, 0.08, false},
+                                             {"gpu_copy_in", "copies to GPU", "B/s", true, 0.15},
+                                             {"gpu_copy_out", "copies from GPU", "B/s", true, 0.15},
+                                             {"disk_write", "disk, write", "B/s", true, 0.40},
+                                             {"disk_read", "disk, read", "B/s", true, 0.40},
+                                             {"tokens_per_second", "training", "tokens/s", true, 0.08},
+                                             {"tokens_per_joule", "training for its energy", "tokens/J", true, 0.10},
+                                             {"memory_headroom", "memory left while training", "B", true, 0.10, false}};
   return kinds;
 }
 

@@ -48,7 +48,11 @@ void judge_losses(const BenchReport& report, NetworkReasons& reasons) {
   for (const auto& [hosts, losses] : pairs) shares.push_back(losses.share());
   const double usual = median_of(shares), limit = std::max(lossy, beside_others * usual);
   if (usual > lossy)
-    reasons.others.push_back({"network", Grade::watch, {{Grade::watch, "losses", text(percent(usual), " of TCP's segments are sent again in the median of all links; look for congestion, and ethtool -S")}}});
+    reasons.others.push_back(
+        {"network",
+         Grade::watch,
+         {{Grade::watch, "losses",
+           text(percent(usual), " of TCP's segments are sent again in the median of all links; look for congestion, and ethtool -S")}}});
   std::map<std::string, NodeLosses> nodes;
   for (const auto& [hosts, losses] : pairs)
     for (const auto& host : {hosts.first, hosts.second}) {
@@ -58,8 +62,10 @@ void judge_losses(const BenchReport& report, NetworkReasons& reasons) {
     }
   for (const auto& [host, node] : nodes)
     if (2 * node.lossy_pairs > node.pairs && node.pairs > 1)
-      reasons.nodes[host].push_back({node.all.share() > very_lossy ? Grade::drain : Grade::watch, "losses",
-                                     text("its links lose packets: ", percent(node.all.share()), " of TCP's segments are sent again, where ", percent(usual), " is the median; ethtool -S, cable, port")});
+      reasons.nodes[host].push_back(
+          {node.all.share() > very_lossy ? Grade::drain : Grade::watch, "losses",
+           text("its links lose packets: ", percent(node.all.share()), " of TCP's segments are sent again, where ", percent(usual),
+                " is the median; ethtool -S, cable, port")});
 }
 
 }  // namespace flotilla::bench

@@ -79,9 +79,11 @@ void judge_pairs(const Network& network, const OddLinks& odd, NetworkReasons& re
 /// A node's, or everybody's, share of MPI in what UCX moves.
 void judge_shares(const BenchReport& report, const Network& network, NetworkReasons& reasons) {
   const auto low = low_shares(fabric_links(report.links));
-  if (!low.everywhere.empty() && !mostly_busy(network)) reasons.others.push_back({"network", Grade::watch, {{Grade::watch, "mpi", low.everywhere}}});
+  if (!low.everywhere.empty() && !mostly_busy(network))
+    reasons.others.push_back({"network", Grade::watch, {{Grade::watch, "mpi", low.everywhere}}});
   for (const auto& [host, what] : low.hosts)
-    if (const auto found = network.index.find(host); found == network.index.end() || !is_busy(network, found->second)) reasons.nodes[host].push_back({Grade::watch, "mpi", what});
+    if (const auto found = network.index.find(host); found == network.index.end() || !is_busy(network, found->second))
+      reasons.nodes[host].push_back({Grade::watch, "mpi", what});
 }
 
 /// A proof that failed: its words name ranks and hosts.
@@ -90,14 +92,16 @@ void judge_collectives(const BenchReport& report, NetworkReasons& reasons) {
     if (collective.level == faulty_member)
       reasons.nodes[collective.name].push_back({Grade::drain, "wrong sums", collective.refusal});
     else if (!collective.refusal.empty())
-      reasons.others.push_back({text(collective.level, " ", collective.name), Grade::watch, {{Grade::watch, "collectives", collective.refusal}}});
+      reasons.others.push_back(
+          {text(collective.level, " ", collective.name), Grade::watch, {{Grade::watch, "collectives", collective.refusal}}});
 }
 
 /// What another program found wrong by itself.
 void judge_imported(const BenchReport& report, NetworkReasons& reasons) {
   for (const auto& series : report.imported)
     if (!series.fault.empty())
-      reasons.others.push_back({series.program, Grade::watch, {{Grade::watch, "import", text(series.quantity, ": ", series.fault, " (", series.source, ")")}}});
+      reasons.others.push_back(
+          {series.program, Grade::watch, {{Grade::watch, "import", text(series.quantity, ": ", series.fault, " (", series.source, ")")}}});
 }
 
 }  // namespace
@@ -119,7 +123,9 @@ NetworkReasons judge_network(const BenchReport& report) {
   judge_nodes(network, odd, reasons);
   judge_pairs(network, odd, reasons);
   for (const auto& group : odd.groups)
-    if (!mostly_busy(network)) reasons.others.push_back({"switch " + group, Grade::watch, {{Grade::watch, "network", "links among its nodes are slow beside those of other switches"}}});
+    if (!mostly_busy(network))
+      reasons.others.push_back(
+          {"switch " + group, Grade::watch, {{Grade::watch, "network", "links among its nodes are slow beside those of other switches"}}});
   judge_shares(report, network, reasons);
   judge_losses(report, reasons);
   judge_collectives(report, reasons);

@@ -21,7 +21,8 @@ double value_of(const LinkPoint& point, const std::string& name) {
 
 bool joins(const LinkReport& link, const std::vector<std::string>& hosts) {
   const std::multiset<std::string> ends{link.from, link.to};
-  return ends == std::multiset<std::string>{hosts.begin(), hosts.end()} || (hosts.size() == 1 && link.from == hosts[0] && link.to == hosts[0]);
+  return ends == std::multiset<std::string>{hosts.begin(), hosts.end()} ||
+         (hosts.size() == 1 && link.from == hosts[0] && link.to == hosts[0]);
 }
 
 /// All nodes of the report, or one of them by itself.
@@ -76,9 +77,9 @@ void compare_one(const Series& before, const Series& after, double tolerance, st
   const double usual = median_of(worse);
   const auto hosts = hosts_in_words(after);
   changes.push_back({hosts.empty() ? after.program : hosts, text(after.program, ", ", after.quantity), usual, usual > tolerance,
-                     text(after.program, ", ", after.quantity, " ", value_in_words(last->value, after.unit), place_in_words(*last), ", was ",
-                          value_in_words(was->value, after.unit), ": ", percent(std::abs(usual)), usual > 0 ? " worse" : " better",
-                          worse.size() > 1 ? text(" in the median of ", worse.size(), " points") : "")});
+                     text(after.program, ", ", after.quantity, " ", value_in_words(last->value, after.unit), place_in_words(*last),
+                          ", was ", value_in_words(was->value, after.unit), ": ", percent(std::abs(usual)),
+                          usual > 0 ? " worse" : " better", worse.size() > 1 ? text(" in the median of ", worse.size(), " points") : "")});
 }
 
 void compare_all(const std::vector<Series>& before, const std::vector<Series>& after, double tolerance, std::vector<Change>& changes) {
@@ -108,7 +109,8 @@ std::vector<Series> own_series(const BenchReport& report) {
     for (const char* name : {quantity::one_way, quantity::both_ways}) all.push_back(series_of(link, name, unit::bytes_per_second));
   }
   for (const auto& collective : report.collectives) {
-    auto& series = all.emplace_back(Series{quantity::all_reduce, "", text(collective.level, " ", collective.name), unit::seconds, {}, "", {}, ""});
+    auto& series =
+        all.emplace_back(Series{quantity::all_reduce, "", text(collective.level, " ", collective.name), unit::seconds, {}, "", {}, ""});
     for (const auto& point : collective.points) series.points.push_back({point.size, "", point.time.value});
   }
   return all;

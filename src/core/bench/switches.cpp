@@ -18,7 +18,8 @@ const NodePlace& place(const std::vector<NodePlace>& places, int node) { return 
 std::map<std::string, double> full_rates(const std::vector<NodePlace>& places, const std::vector<MeasuredPair>& measured) {
   std::vector<double> best(places.size());
   for (const auto& m : measured)
-    for (const int end : {m.pair.a, m.pair.b}) best[static_cast<std::size_t>(end)] = std::max(best[static_cast<std::size_t>(end)], m.bandwidth);
+    for (const int end : {m.pair.a, m.pair.b})
+      best[static_cast<std::size_t>(end)] = std::max(best[static_cast<std::size_t>(end)], m.bandwidth);
   std::map<std::string, std::vector<double>> of_component;
   for (std::size_t n = 0; n < places.size(); ++n)
     if (best[n] > 0) of_component[places[n].component].push_back(best[n]);
@@ -48,7 +49,8 @@ std::vector<SwitchGroup> measured_groups(const std::vector<NodePlace>& places, c
   const auto rate = [&](int node) { return rates.at(place(places, node).component); };
   Groups joined{places.size()};
   for (const auto& m : measured)
-    if (unknown(m.pair.a) && unknown(m.pair.b) && m.bandwidth >= nearly_full * std::min(rate(m.pair.a), rate(m.pair.b))) joined.join(m.pair.a, m.pair.b);
+    if (unknown(m.pair.a) && unknown(m.pair.b) && m.bandwidth >= nearly_full * std::min(rate(m.pair.a), rate(m.pair.b)))
+      joined.join(m.pair.a, m.pair.b);
   std::map<int, SwitchGroup> by_root;
   for (int n = 0; n < static_cast<int>(places.size()); ++n)
     if (unknown(n)) by_root[joined.root(n)].nodes.push_back(n);

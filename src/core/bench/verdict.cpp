@@ -13,11 +13,11 @@
 namespace flotilla::bench {
 namespace {
 
-constexpr double drain_factor = 2;              // of the tolerance
-constexpr int fewest_siblings = 3;              // that make a majority or a baseline among themselves
+constexpr double drain_factor = 2;  // of the tolerance
+constexpr int fewest_siblings = 3;  // that make a majority or a baseline among themselves
 constexpr double slow_core = 1.15, very_slow_core = 1.3;
-constexpr double slow_core_beside_others = 2;  // caches and cores that are shared with other programs make less than that
-constexpr double company_explains = 10;         // times as slow as nodes of its type that are as busy
+constexpr double slow_core_beside_others = 2;            // caches and cores that are shared with other programs make less than that
+constexpr double company_explains = 10;                  // times as slow as nodes of its type that are as busy
 constexpr double clock_apart = 1, clock_far_apart = 60;  // seconds
 
 using Reasons = std::vector<Reason>;
@@ -27,8 +27,8 @@ using Votes = std::map<std::string, int>;
 /// What the nodes of one type say.
 struct TypeVotes {
   int nodes = 0;
-  std::map<std::string, Votes> properties;                          ///< by name
-  std::map<std::pair<std::string, std::string>, Votes> answers;     ///< digests by software and name
+  std::map<std::string, Votes> properties;                       ///< by name
+  std::map<std::pair<std::string, std::string>, Votes> answers;  ///< digests by software and name
 };
 
 /// What a node is held against.
@@ -66,7 +66,9 @@ Grade grade_of(double worse, double allowed) {
 }
 
 /// Who a figure or an answer of this name is held against.
-const char* siblings_in_words(const std::string& name) { return without_device_number(name) == name ? "nodes of its type" : "GPUs of its type"; }
+const char* siblings_in_words(const std::string& name) {
+  return without_device_number(name) == name ? "nodes of its type" : "GPUs of its type";
+}
 
 /// The value that more than half of at least `fewest` votes are for, or nullptr.
 const std::string* majority(const Votes& votes, int fewest) {
@@ -100,16 +102,16 @@ void judge_figures(const NodeReport& node, const Surroundings& around, Reasons& 
     if (disturbed && !beyond_company(kind, node, worse)) continue;
     const Grade grade = disturbed ? Grade::drain : grade_of(worse, allowed);
     if (grade == Grade::ok) continue;
-    reasons.push_back({grade, figure.name,
-                       text(in_words(figure), ", ", percent(worse), " worse than ", value_in_words({figure.name, baseline->median}),
-                            " (median of ", baseline->samples, from_history ? " earlier " : " ", siblings_in_words(figure.name), "; tolerance ",
-                            percent(allowed), ")")});
+    reasons.push_back(
+        {grade, figure.name,
+         text(in_words(figure), ", ", percent(worse), " worse than ", value_in_words({figure.name, baseline->median}), " (median of ",
+              baseline->samples, from_history ? " earlier " : " ", siblings_in_words(figure.name), "; tolerance ", percent(allowed), ")")});
   }
 }
 
 bool is_hardware(const std::string& name) {
-  static const std::set<std::string> hardware{property::sockets, property::numa_nodes, property::cores, property::hardware_threads,
-                                              property::gpus, property::rdma};
+  static const std::set<std::string> hardware{property::sockets,          property::numa_nodes, property::cores,
+                                              property::hardware_threads, property::gpus,       property::rdma};
   return hardware.contains(name);
 }
 
@@ -118,8 +120,9 @@ void judge_properties(const NodeReport& node, const TypeVotes& type, Reasons& re
     const auto& votes = type.properties.at(mine.name);
     const auto* usual = majority(votes, fewest_siblings);
     if (usual == nullptr || *usual == mine.value) continue;
-    reasons.push_back({is_hardware(mine.name) ? Grade::drain : Grade::watch, mine.name,
-                       text(mine.name, ": ", mine.value, ", where ", votes.at(*usual), " of ", type.nodes, " nodes of its type have ", *usual)});
+    reasons.push_back(
+        {is_hardware(mine.name) ? Grade::drain : Grade::watch, mine.name,
+         text(mine.name, ": ", mine.value, ", where ", votes.at(*usual), " of ", type.nodes, " nodes of its type have ", *usual)});
   }
 }
 
@@ -128,7 +131,8 @@ void judge_memlock(const NodeReport& node, Reasons& reasons) {
   const auto* memlock = find_property(node, property::memlock);
   if (rdma == nullptr || *rdma == property::none || memlock == nullptr || *memlock == property::unlimited) return;
   reasons.push_back({Grade::watch, property::memlock,
-                     text("memlock: ", *memlock, ", but ", *rdma, " registers memory; allow unlimited in /etc/security/limits.conf and in slurmd's unit")});
+                     text("memlock: ", *memlock, ", but ", *rdma,
+                          " registers memory; allow unlimited in /etc/security/limits.conf and in slurmd's unit")});
 }
 
 void judge_clock(const NodeReport& node, const Surroundings& around, Reasons& reasons) {
@@ -165,8 +169,9 @@ void judge_core_digests(const NodeReport& node, Reasons& reasons) {
   }
   for (const auto& core : node.cores)
     if (core.digest != *right)
-      reasons.push_back({Grade::drain, "known answer",
-                         text("hardware thread ", core.cpu, " gives other bits in a training step than ", votes.at(*right), " others of the node")});
+      reasons.push_back(
+          {Grade::drain, "known answer",
+           text("hardware thread ", core.cpu, " gives other bits in a training step than ", votes.at(*right), " others of the node")});
 }
 
 void judge_core_speeds(const NodeReport& node, Reasons& reasons) {
@@ -179,15 +184,17 @@ void judge_core_speeds(const NodeReport& node, Reasons& reasons) {
     const double factor = usual > 0 ? core.step.value / usual : 1;
     if (factor <= (busy(node) ? slow_core_beside_others : slow_core)) continue;
     reasons.push_back({factor > very_slow_core ? Grade::drain : Grade::watch, "slow core",
-                       text("hardware thread ", core.cpu, " takes ", formatted("%.2f", factor), " times as long for a training step as the node's median")});
+                       text("hardware thread ", core.cpu, " takes ", formatted("%.2f", factor),
+                            " times as long for a training step as the node's median")});
   }
 }
 
 /// Times of a node that others use as well say nothing about it; that they use it does.
 void judge_company(const NodeReport& node, Reasons& reasons) {
   if (!busy(node)) return;
-  reasons.push_back({Grade::watch, "busy",
-                     text("busy, its times are not judged: other programs took ", percent(node.others), " of its processors while it was tested")});
+  reasons.push_back(
+      {Grade::watch, "busy",
+       text("busy, its times are not judged: other programs took ", percent(node.others), " of its processors while it was tested")});
 }
 
 void judge_failures(const NodeReport& node, Reasons& reasons) {
@@ -202,7 +209,8 @@ NodeVerdict verdict_of(const std::string& host, Reasons reasons) {
 }
 
 NodeVerdict verdict_of(const LostNode& lost) {
-  const std::string last = lost.last.empty() ? "no report, and it was never heard of" : text("no report; it was last heard of at: ", lost.last);
+  const std::string last =
+      lost.last.empty() ? "no report, and it was never heard of" : text("no report; it was last heard of at: ", lost.last);
   return verdict_of(lost.host, {{Grade::drain, "lost", last}});
 }
 

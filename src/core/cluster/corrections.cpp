@@ -29,7 +29,8 @@ auto distance(const OperationTime& time, const Correction& c) {
 }
 
 bool is_of(const OperationTime& time, const Correction& c) {
-  return c.figure == FigureKind::operation && time.device_type == c.device_type && time.operation == c.operation && time.precision == c.precision;
+  return c.figure == FigureKind::operation && time.device_type == c.device_type && time.operation == c.operation &&
+         time.precision == c.precision;
 }
 
 const Correction* nearest(const OperationTime& time, std::span<const Correction> corrections) {

@@ -50,8 +50,8 @@ void check_rotary(const Config& c, std::string_view where) {
       ErrorKind::bad_input, where, ": the rotary low_frequency is ", r.low_frequency, " and high_frequency ", r.high_frequency,
       "; the low one must be above 0 and below the high one");
   bounded(where, "original_positions", r.original_positions);
-  FLOTILLA_REQUIRE(r.window_theta == 0 || (c.rotates() && std::isfinite(r.window_theta) && r.window_theta >= 1), ErrorKind::bad_input, where,
-                   ": the rotary theta of windows is ", r.window_theta,
+  FLOTILLA_REQUIRE(r.window_theta == 0 || (c.rotates() && std::isfinite(r.window_theta) && r.window_theta >= 1), ErrorKind::bad_input,
+                   where, ": the rotary theta of windows is ", r.window_theta,
                    "; it must be 1 or more where positions are rotary, or 0 for that of other blocks");
 }
 
@@ -75,8 +75,7 @@ void check_scores(const Config& c, std::string_view where) {
   not_negative(where, "score_width", c.score_width);
   not_negative(where, "score_cap", c.score_cap);
   not_negative(where, "logit_cap", c.logit_cap);
-  FLOTILLA_REQUIRE(c.score_cap == 0 || !c.alibi, ErrorKind::bad_input, where, ": score_cap is ", c.score_cap,
-                   "; it must be 0 with alibi");
+  FLOTILLA_REQUIRE(c.score_cap == 0 || !c.alibi, ErrorKind::bad_input, where, ": score_cap is ", c.score_cap, "; it must be 0 with alibi");
   FLOTILLA_REQUIRE(c.score_width == 0 || c.scaled_scores, ErrorKind::bad_input, where, ": score_width is ", c.score_width,
                    "; it must be 0 where scores are not scaled");
 }
@@ -126,16 +125,17 @@ void check_experts(const Config& c, std::string_view where) {
   bounded(where, "experts.width", x.width);
   FLOTILLA_REQUIRE(x.per_token >= 1 && x.per_token <= x.count, ErrorKind::bad_input, where, ": experts.per_token is ", x.per_token,
                    "; it must be 1 to experts.count (", x.count, ")");
-  FLOTILLA_REQUIRE(x.shared_width >= 0 && std::int64_t{x.per_token} * x.width + x.shared_width <= largest_extent, ErrorKind::bad_input, where,
-                   ": a token goes through ", x.per_token, " experts of ", x.width, " columns and ", x.shared_width,
+  FLOTILLA_REQUIRE(x.shared_width >= 0 && std::int64_t{x.per_token} * x.width + x.shared_width <= largest_extent, ErrorKind::bad_input,
+                   where, ": a token goes through ", x.per_token, " experts of ", x.width, " columns and ", x.shared_width,
                    " shared ones; these must be at most ", largest_extent, " in all, and none below 0");
   FLOTILLA_REQUIRE(!x.shared_gate || x.shared_width > 0, ErrorKind::bad_input, where,
                    ": experts.shared_gate is true; experts.shared_width must then be 1 or more");
   for (std::size_t i = 0; i < x.dense_blocks.size(); ++i)
     FLOTILLA_REQUIRE(x.dense_blocks[i] >= 0 && x.dense_blocks[i] < c.blocks && (i == 0 || x.dense_blocks[i - 1] < x.dense_blocks[i]),
-                     ErrorKind::bad_input, where, ": experts.dense_blocks has ", x.dense_blocks[i],
-                     "; it must be blocks from 0 to ", c.blocks - 1, ", each once, in order");
-  FLOTILLA_REQUIRE(c.expert_blocks() > 0, ErrorKind::bad_input, where, ": every block is one of experts.dense_blocks; one must have experts");
+                     ErrorKind::bad_input, where, ": experts.dense_blocks has ", x.dense_blocks[i], "; it must be blocks from 0 to ",
+                     c.blocks - 1, ", each once, in order");
+  FLOTILLA_REQUIRE(c.expert_blocks() > 0, ErrorKind::bad_input, where,
+                   ": every block is one of experts.dense_blocks; one must have experts");
   FLOTILLA_REQUIRE(!c.lora.on(), ErrorKind::bad_input, where, ": LoRA is asked for in a model with experts; Flotilla forecasts these ",
                    "trained whole, or with frozen tensors");
 }

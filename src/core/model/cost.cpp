@@ -22,8 +22,8 @@ double columns_here(const Config& c, const LayerShape& s) {
 /// What FLOPs and traffic are made of, on this rank, for one microbatch.
 struct Extents {
   // Rows: n of all tokens, r between products. Local columns: a of heads, q of qkv, raw of heads before their norms, f of the feed-forward
-  // that a token goes through, u of its first product, experts those of the router. routed: experts that a token goes through. mlp: elements
-  // of the feed-forward's weights. All of these means over the blocks.
+  // that a token goes through, u of its first product, experts those of the router. routed: experts that a token goes through. mlp:
+  // elements of the feed-forward's weights. All of these means over the blocks.
   double n, r, d, w, a, q, raw, f, u, experts, routed, mlp, v, length, pairs, e;
   bool shares;  // tokens are shared between products
   Extents(const Config& c, const LayerShape& s)
@@ -69,7 +69,8 @@ double embedding_bytes(const Config& c, const Extents& x, Operation operation) {
   }
 }
 
-/// Of a norm behind a sub-layer: its input, written or read; back, the gradient before it, too, which is kept apart from the residual path's.
+/// Of a norm behind a sub-layer: its input, written or read; back, the gradient before it, too, which is kept apart from the residual
+/// path's.
 double output_norm_bytes(const Config& c, const Extents& x, bool backward) {
   return c.output_norms ? (backward ? 3 : 1) * x.r * x.d * x.e : 0;
 }
@@ -85,9 +86,7 @@ double attention_bytes(const Config& c, const Extents& x, bool backward) {
 
 /// Of a token for each of its experts, in rows of width d: ordered by expert (read and written), into the products and out of them, ordered
 /// back; on the way back likewise, and what went into the products once more. Probabilities of all experts are written, or read.
-double routed_bytes(const Extents& x, bool backward) {
-  return (backward ? 7 : 6) * x.routed * x.n * x.d * x.e + 4 * x.n * x.experts;
-}
+double routed_bytes(const Extents& x, bool backward) { return (backward ? 7 : 6) * x.routed * x.n * x.d * x.e + 4 * x.n * x.experts; }
 
 double mlp_bytes(const Config& c, const Extents& x, bool backward) {
   const double weights = x.mlp;
@@ -142,8 +141,9 @@ double again_bytes(const Config& c, const Extents& x) {
 /// Rows of width d that an operation before a gathering reads and writes.
 double rows_moved(const Config& c, Operation operation) {
   switch (operation) {
-    case Operation::attention_begin_forward: return pre_norm(c) ? 4 : 2;   // input, kept and copied
-    case Operation::mlp_begin_forward: return 6 + (c.output_norms ? 1 : 0);  // input, partial, middle; ff_input kept and copied
+    case Operation::attention_begin_forward: return pre_norm(c) ? 4 : 2;  // input, kept and copied
+    case Operation::mlp_begin_forward:
+      return 6 + (c.output_norms ? 1 : 0);  // input, partial, middle; ff_input kept and copied
     // Gradient to partial, ff_input to gathered; the norm.
     case Operation::mlp_begin_backward: return (pre_norm(c) ? 4 : 6) + (c.output_norms ? 3 : 0);
     // Partial, middle, gradients; attention's input to gathered.

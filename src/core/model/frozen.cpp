@@ -83,8 +83,8 @@ bool trains_weights(const Config& config, const std::vector<Tensor>& tensors, Op
   };
   switch (whole_of(operation).value_or(operation)) {
     case Operation::mlp_backward:
-      return trains({"feed_forward.up.weight", "feed_forward.down.weight", "experts.router.weight", "experts.up.weight", "experts.down.weight",
-                     "shared.up.weight", "shared.down.weight"});
+      return trains({"feed_forward.up.weight", "feed_forward.down.weight", "experts.router.weight", "experts.up.weight",
+                     "experts.down.weight", "shared.up.weight", "shared.down.weight"});
     case Operation::attention_backward: return trains({"attention.qkv.weight", "attention.qkv.bias", "attention.out.weight"});
     case Operation::head_backward: return trains({"embedding.word", "head.word"});
     default: return true;

@@ -122,7 +122,8 @@ void add_experts(const Config& c, TensorList& list, int layer, const std::string
   const std::int64_t rows = std::int64_t{fused} * x.width;
   list.matrix(layer, joined(name, ".experts.router.weight"), x.count, c.hidden);
   cut(list.stack(layer, joined(name, ".experts.up.weight"), {x.count, rows, c.hidden}, Init::normal), Axis::column, 1, 1, fused);
-  if (c.feed_forward_bias) cut(list.stack(layer, joined(name, ".experts.up.bias"), {x.count, rows}, Init::zeros), Axis::column, 1, 1, fused);
+  if (c.feed_forward_bias)
+    cut(list.stack(layer, joined(name, ".experts.up.bias"), {x.count, rows}, Init::zeros), Axis::column, 1, 1, fused);
   cut(list.stack(layer, joined(name, ".experts.down.weight"), {x.count, c.hidden, x.width}, output_init), Axis::column, 2);
   if (c.feed_forward_bias) list.stack(layer, joined(name, ".experts.down.bias"), {x.count, c.hidden}, Init::zeros);
   if (x.shared_width > 0) add_columns(c, list, layer, joined(name, ".shared"), x.shared_width, output_init);

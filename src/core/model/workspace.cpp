@@ -62,7 +62,9 @@ Bytes attention_backward_thread(const Terms& t) {
 }
 
 /// Back through sums and norms to the gradient before a dropout, which goes to `partial` where tokens are shared.
-Bytes mlp_rows_backward(const Terms& t) { return (t.pre && !t.output_norms ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d); }
+Bytes mlp_rows_backward(const Terms& t) {
+  return (t.pre && !t.output_norms ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d);
+}
 Bytes attention_rows_backward(const Terms& t) { return (t.output_norms ? 2 : 1) * t.norm_sums() + t.bias_sums(t.output_bias, t.d); }
 
 /// Gradients of tokens in the order of their experts: what comes into the products, then what goes out.

@@ -49,7 +49,8 @@ std::string describe(const Plan& plan, const Replica& replica, int copies, bool 
 }
 
 bool looks_alike(const Plan& plan, const Replica& a, const Replica& b) {
-  return a.device_type == b.device_type && a.tensor_parallel == b.tensor_parallel && largest_microbatch(plan, a) == largest_microbatch(plan, b);
+  return a.device_type == b.device_type && a.tensor_parallel == b.tensor_parallel &&
+         largest_microbatch(plan, a) == largest_microbatch(plan, b);
 }
 
 std::string describe(const Plan& plan, const Stage& stage, bool with_type) {

@@ -111,9 +111,9 @@ double bar_of(const Residual& r, const BarFigures& figures) {
                     known_or(figures.runtimes, r.runtime, figures.other_runtime));
 }
 
-/// A figure from few sources tells little of the next source. So it moves towards the figure that serves all runtimes, which counts as half a
-/// source: the variance of a source never seen is that within sources and that between them. Beyond half a source, the loss of sources that
-/// are left out hardly falls (docs/measurements/error-bars.md).
+/// A figure from few sources tells little of the next source. So it moves towards the figure that serves all runtimes, which counts as half
+/// a source: the variance of a source never seen is that within sources and that between them. Beyond half a source, the loss of sources
+/// that are left out hardly falls (docs/measurements/error-bars.md).
 constexpr double sources_of_all = 0.5;
 
 void move_towards_all(BarFigures& figures, const std::vector<Residual>& residuals) {

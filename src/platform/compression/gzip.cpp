@@ -40,8 +40,8 @@ class GzipSource : public Decompressor {
     state_.avail_out = room;
     const int answer = inflate(&state_, Z_NO_FLUSH);
     in_.take(left.size() - state_.avail_in);
-    FLOTILLA_REQUIRE(answer == Z_OK || answer == Z_STREAM_END || answer == Z_BUF_ERROR, ErrorKind::bad_input, in_.path().string(), ": byte ",
-                     in_.position(), ": damaged gzip data", state_.msg ? text(": ", state_.msg) : std::string{});
+    FLOTILLA_REQUIRE(answer == Z_OK || answer == Z_STREAM_END || answer == Z_BUF_ERROR, ErrorKind::bad_input, in_.path().string(),
+                     ": byte ", in_.position(), ": damaged gzip data", state_.msg ? text(": ", state_.msg) : std::string{});
     if (answer == Z_STREAM_END) {
       inside_ = false;
       inflateReset(&state_);

@@ -37,7 +37,8 @@ FileBytes open_file(const std::filesystem::path& path) {
   std::error_code unknown;  // what else is wrong with it is said when it is opened
   const auto type = std::filesystem::status(path, unknown).type();
   FLOTILLA_REQUIRE(type != std::filesystem::file_type::not_found, ErrorKind::bad_input, path.string(), ": no such file");
-  FLOTILLA_REQUIRE(type == std::filesystem::file_type::regular || unknown, ErrorKind::bad_input, path.string(), ": expected a regular file");
+  FLOTILLA_REQUIRE(type == std::filesystem::file_type::regular || unknown, ErrorKind::bad_input, path.string(),
+                   ": expected a regular file");
   return FileBytes{store::PlainFile::open_for_reading(path)};
 }
 
@@ -60,7 +61,8 @@ std::size_t FileBytes::read(std::span<char> bytes) {
 }
 
 void FileBytes::skip(std::int64_t bytes) {
-  FLOTILLA_REQUIRE(bytes <= size_ - at_, ErrorKind::bad_input, path().string(), ": ends at byte ", size_, "; expected at least ", at_ + bytes);
+  FLOTILLA_REQUIRE(bytes <= size_ - at_, ErrorKind::bad_input, path().string(), ": ends at byte ", size_, "; expected at least ",
+                   at_ + bytes);
   at_ += bytes;
 }
 
@@ -74,7 +76,8 @@ void Decompressor::skip(std::int64_t bytes) {
   while (bytes > 0) {
     const auto wanted = std::span{passed}.first(static_cast<std::size_t>(std::min<std::int64_t>(bytes, std::ssize(passed))));
     const auto count = read(wanted);
-    FLOTILLA_REQUIRE(count == wanted.size(), ErrorKind::bad_input, in_.path().string(), ": ends before the place where reading stopped last");
+    FLOTILLA_REQUIRE(count == wanted.size(), ErrorKind::bad_input, in_.path().string(),
+                     ": ends before the place where reading stopped last");
     bytes -= static_cast<std::int64_t>(count);
   }
 }

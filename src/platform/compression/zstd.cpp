@@ -36,8 +36,8 @@ class ZstdSource : public Decompressor {
     if (left.empty() && wanted_ == 0) return false;
     const auto answer = ZSTD_decompressStream(stream_.get(), &out, &in);
     in_.take(in.pos);
-    FLOTILLA_REQUIRE(!ZSTD_isError(answer), ErrorKind::bad_input, in_.path().string(), ": byte ", in_.position(), ": damaged zstd data: ",
-                     ZSTD_getErrorName(answer));
+    FLOTILLA_REQUIRE(!ZSTD_isError(answer), ErrorKind::bad_input, in_.path().string(), ": byte ", in_.position(),
+                     ": damaged zstd data: ", ZSTD_getErrorName(answer));
     wanted_ = answer;
     FLOTILLA_REQUIRE(!left.empty() || out.pos > before, ErrorKind::bad_input, in_.path().string(), ": byte ", in_.position(),
                      ": zstd data are cut here");

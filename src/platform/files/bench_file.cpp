@@ -36,24 +36,24 @@ Node::Object object_of(const NodeReport& node) {
   for (const auto& a : node.answers) answers.push_back({a.name, a.digest});
   for (const auto& f : node.failures) failures.push_back({f.test, f.reason});
   Node::Object object{{"host", node.host},
-          {"type", node.type},
-          {"partition", node.partition},
-          {"switch", node.network_switch},
-          {"measured_at", node.measured_at},
-          {"done", node.done},
-          {"doing", node.doing},
-          {"properties", properties},
-          {"clock_error_seconds", node.clock_error},
-          {"clock_synchronized", node.clock_synchronized},
-          {"figures", figures},
-          {"cores", bench_array(node.cores,
-                             [](const auto& c) {
-                               return Node::Object{{"cpu", c.cpu}, {"digest", c.digest}, {"step_seconds", c.step.value}};
-                             })},
-          {"answers", answers},
-          {"failures", failures},
-          {"others_share", node.others},
-          {"card", detail::card_node(node.card)}};
+                      {"type", node.type},
+                      {"partition", node.partition},
+                      {"switch", node.network_switch},
+                      {"measured_at", node.measured_at},
+                      {"done", node.done},
+                      {"doing", node.doing},
+                      {"properties", properties},
+                      {"clock_error_seconds", node.clock_error},
+                      {"clock_synchronized", node.clock_synchronized},
+                      {"figures", figures},
+                      {"cores", bench_array(node.cores,
+                                            [](const auto& c) {
+                                              return Node::Object{{"cpu", c.cpu}, {"digest", c.digest}, {"step_seconds", c.step.value}};
+                                            })},
+                      {"answers", answers},
+                      {"failures", failures},
+                      {"others_share", node.others},
+                      {"card", detail::card_node(node.card)}};
   if (node.soak) object.push_back({"soak", detail::soak_node(*node.soak)});
   return object;
 }
@@ -111,13 +111,12 @@ Node::Object object_of(const bench::LinkReport& link) {
                         {"both_ways_bytes_per_second", p.both.value},
                         {"put_bytes_per_second", p.put.value}};
   });
-  return {{"from", link.from},   {"to", link.to},    {"transport", link.transport},
-          {"alone", link.alone}, {"points", points}, {"refusal", link.refusal},
-          {"segments", link.segments}, {"resent_segments", link.resent}};
+  return {{"from", link.from}, {"to", link.to},           {"transport", link.transport}, {"alone", link.alone},
+          {"points", points},  {"refusal", link.refusal}, {"segments", link.segments},   {"resent_segments", link.resent}};
 }
 
 bench::LinkReport link_report_of(const Json& json) {
-  bench::LinkReport link{json.get_string("from"), json.get_string("to"), json.get_string("transport"), json.get_bool("alone"), {},
+  bench::LinkReport link{json.get_string("from"),   json.get_string("to"), json.get_string("transport"), json.get_bool("alone"), {},
                          json.get_string("refusal")};
   if (json.has("segments")) link.segments = json.get_int64("segments", 0), link.resent = json.get_int64("resent_segments", 0);
   for (const auto& p : json.at("points").items())
@@ -141,7 +140,8 @@ Node::Object object_of(const bench::CollectiveReport& collective) {
 }
 
 bench::CollectiveReport collective_of(const Json& json) {
-  bench::CollectiveReport collective{json.get_string("level"), json.get_string("name"), json.get_int("ranks", 0), {}, json.get_string("refusal")};
+  bench::CollectiveReport collective{
+      json.get_string("level"), json.get_string("name"), json.get_int("ranks", 0), {}, json.get_string("refusal")};
   for (const auto& p : json.at("points").items()) collective.points.push_back({{p.get_int64("bytes", 0)}, {p.get_double("seconds", 0)}});
   return collective;
 }
@@ -151,13 +151,19 @@ Node::Object object_of(const bench::Series& series) {
     return Node::Object{{"bytes", p.size.count}, {"place", p.place}, {"value", p.value}};
   });
   const auto hosts = bench_array(series.hosts, [](const std::string& host) { return host; });
-  return {{"program", series.program}, {"version", series.version}, {"quantity", series.quantity}, {"unit", series.unit},
-          {"hosts", hosts},            {"source", series.source},   {"points", points},            {"fault", series.fault}};
+  return {{"program", series.program}, {"version", series.version}, {"quantity", series.quantity}, {"unit", series.unit}, {"hosts", hosts},
+          {"source", series.source},   {"points", points},          {"fault", series.fault}};
 }
 
 bench::Series series_of(const Json& json) {
-  bench::Series series{json.get_string("program"), json.get_string("version"), json.get_string("quantity"), json.get_string("unit"), {},
-                       json.get_string("source"), {}, json.get_string("fault")};
+  bench::Series series{json.get_string("program"),
+                       json.get_string("version"),
+                       json.get_string("quantity"),
+                       json.get_string("unit"),
+                       {},
+                       json.get_string("source"),
+                       {},
+                       json.get_string("fault")};
   if (series.unit != bench::unit::seconds && series.unit != bench::unit::bytes_per_second) json.at("unit").refuse("expected s or B/s");
   for (const auto& host : json.at("hosts").items()) series.hosts.push_back(host.as_string());
   for (const auto& p : json.at("points").items())

@@ -17,15 +17,25 @@ std::optional<std::int64_t> count_of(const Json& object, std::string_view key) {
 }
 
 Node window_node(const bench::SoakWindow& w) {
-  return Node::Object{{"at_seconds", w.at.value},         {"steps_per_second", w.steps},      {"step_seconds", w.step.value},
-                      {"others_share", w.others},         {"temperature_celsius", w.temperature}, {"frequency_hertz", w.frequency},
-                      {"gpu_steps_per_second", w.gpu_steps}, {"gpu_step_seconds", w.gpu_step.value}};
+  return Node::Object{{"at_seconds", w.at.value},
+                      {"steps_per_second", w.steps},
+                      {"step_seconds", w.step.value},
+                      {"others_share", w.others},
+                      {"temperature_celsius", w.temperature},
+                      {"frequency_hertz", w.frequency},
+                      {"gpu_steps_per_second", w.gpu_steps},
+                      {"gpu_step_seconds", w.gpu_step.value}};
 }
 
 bench::SoakWindow window_of(const Json& w) {
-  return {{w.get_double("at_seconds", 0)}, w.get_double("steps_per_second", 0), {w.get_double("step_seconds", 0)},
-          w.get_double("others_share", -1), w.get_double("temperature_celsius"), w.get_double("frequency_hertz", 0),
-          w.has("gpu_step_seconds") ? w.get_double("gpu_steps_per_second", 0) : 0, {w.has("gpu_step_seconds") ? w.get_double("gpu_step_seconds", 0) : 0}};
+  return {{w.get_double("at_seconds", 0)},
+          w.get_double("steps_per_second", 0),
+          {w.get_double("step_seconds", 0)},
+          w.get_double("others_share", -1),
+          w.get_double("temperature_celsius"),
+          w.get_double("frequency_hertz", 0),
+          w.has("gpu_step_seconds") ? w.get_double("gpu_steps_per_second", 0) : 0,
+          {w.has("gpu_step_seconds") ? w.get_double("gpu_step_seconds", 0) : 0}};
 }
 
 Node wrong_node(const bench::WrongStep& w) {
@@ -33,7 +43,10 @@ Node wrong_node(const bench::WrongStep& w) {
 }
 
 bench::WrongStep wrong_of(const Json& w) {
-  return {{w.get_double("at_seconds", 0)}, w.has("cpu") ? text("hardware thread ", w.get_int("cpu", 0)) : w.get_string("device"), w.get_string("digest"), w.get_string("expected")};
+  return {{w.get_double("at_seconds", 0)},
+          w.has("cpu") ? text("hardware thread ", w.get_int("cpu", 0)) : w.get_string("device"),
+          w.get_string("digest"),
+          w.get_string("expected")};
 }
 
 Node entry_node(const CardEntry& e) {

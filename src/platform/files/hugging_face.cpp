@@ -275,7 +275,8 @@ void gemma3_rotary(const Keys& keys, model::Rotary& r) {
       if (const auto kind = Keys{*object}.member(key)) read_rope(*kind, *rotary);
   if (windows.factor != 1) keys.refuse("rope_parameters", "expected rope_type default for sliding_attention");
   r.window_theta = windows.theta;
-  if (!(r.theta > 0 && r.window_theta > 0)) keys.refuse("rope_theta", text("expected numbers above 0, got ", r.theta, " and ", r.window_theta));
+  if (!(r.theta > 0 && r.window_theta > 0))
+    keys.refuse("rope_theta", text("expected numbers above 0, got ", r.theta, " and ", r.window_theta));
 }
 
 /// Heads are normed; blocks with a window turn by angles of their own. Scores have no cap in transformers, whatever the file says.
@@ -340,10 +341,11 @@ struct Family {
   const char* name;
   void (*read)(const Keys&, model::Config&);
 };
-constexpr Family families[] = {{"gpt2", gpt2},   {"opt", opt},     {"gpt_neo", gpt_neo},   {"llama", llama}, {"mistral", mistral},
-                               {"qwen2", qwen2}, {"qwen3", qwen3}, {"gpt_neox", gpt_neox}, {"bloom", bloom},
-                               {"gemma2", gemma2}, {"gemma3_text", gemma3}, {"mixtral", mixtral},   {"qwen2_moe", qwen2_moe},
-                               {"qwen3_moe", qwen3_moe}, {"olmoe", olmoe}, {"deepseek", deepseek}};
+constexpr Family families[] = {
+    {"gpt2", gpt2},          {"opt", opt},         {"gpt_neo", gpt_neo},     {"llama", llama},         {"mistral", mistral},
+    {"qwen2", qwen2},        {"qwen3", qwen3},     {"gpt_neox", gpt_neox},   {"bloom", bloom},         {"gemma2", gemma2},
+    {"gemma3_text", gemma3}, {"mixtral", mixtral}, {"qwen2_moe", qwen2_moe}, {"qwen3_moe", qwen3_moe}, {"olmoe", olmoe},
+    {"deepseek", deepseek}};
 /// Attention over a low-rank projection of keys and values (DeepSeek-AI 2024, https://arxiv.org/abs/2405.04434), which we have no costs of.
 constexpr std::string_view latent_families[] = {"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"};
 
@@ -361,10 +363,12 @@ model::Config config_of(const Json& document, std::string_view name) {
   config.family = document.get_string("model_type");
   keys.require_flag("is_encoder_decoder", false, false);
   if (config.family == "gemma3")
-    document.at("model_type").refuse("expected gemma3_text; Flotilla trains Gemma 3 without its part for images: save its language model alone");
+    document.at("model_type")
+        .refuse("expected gemma3_text; Flotilla trains Gemma 3 without its part for images: save its language model alone");
   if (std::ranges::find(latent_families, config.family) != std::end(latent_families))
-    document.at("model_type").refuse(text("expected ", family_names(), ", got ", in_quotes(config.family),
-                                          ", which has multi-head latent attention; Flotilla has no forecast of it"));
+    document.at("model_type")
+        .refuse(text("expected ", family_names(), ", got ", in_quotes(config.family),
+                     ", which has multi-head latent attention; Flotilla has no forecast of it"));
   const auto* family = std::ranges::find(families, config.family, &Family::name);
   if (family == std::end(families))
     document.at("model_type").refuse(text("expected ", family_names(), ", got ", document.at("model_type").one_line()));

@@ -197,9 +197,9 @@ struct WrittenFamily {
   const char* name;
   void (*write)(const model::Config&, Node::Object&);
 };
-constexpr WrittenFamily written_families[] = {{"gpt2", write_gpt2},   {"opt", write_opt},           {"gpt_neo", write_gpt_neo},
-                                              {"llama", write_llama}, {"mistral", write_mistral},   {"qwen2", write_qwen2},
-                                              {"qwen3", write_qwen3}, {"gpt_neox", write_gpt_neox}, {"bloom", write_bloom},
+constexpr WrittenFamily written_families[] = {{"gpt2", write_gpt2},     {"opt", write_opt},           {"gpt_neo", write_gpt_neo},
+                                              {"llama", write_llama},   {"mistral", write_mistral},   {"qwen2", write_qwen2},
+                                              {"qwen3", write_qwen3},   {"gpt_neox", write_gpt_neox}, {"bloom", write_bloom},
                                               {"gemma2", write_gemma2}, {"gemma3_text", write_gemma3}};
 
 /// Tokens of a model whose tokenizer nobody has named: none.

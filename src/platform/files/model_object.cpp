@@ -17,9 +17,11 @@ struct ActivationWord {
   Activation activation;
   const char* word;
 };
-constexpr ActivationWord activations[] = {
-    {Activation::gelu_tanh, "gelu_tanh"}, {Activation::gelu, "gelu"}, {Activation::relu, "relu"}, {Activation::swiglu, "swiglu"},
-    {Activation::geglu, "geglu"}};
+constexpr ActivationWord activations[] = {{Activation::gelu_tanh, "gelu_tanh"},
+                                          {Activation::gelu, "gelu"},
+                                          {Activation::relu, "relu"},
+                                          {Activation::swiglu, "swiglu"},
+                                          {Activation::geglu, "geglu"}};
 
 const char* word_for(Activation a) { return std::ranges::find(activations, a, &ActivationWord::activation)->word; }
 const char* word_for(NormKind n) { return n == NormKind::rms ? "rms" : "layer"; }

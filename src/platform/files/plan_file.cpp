@@ -72,7 +72,7 @@ void require_valid(const Json& document, const plan::Plan& plan) {
 detail::Node detail::plan_node(const plan::Plan& plan) {
   Node::Array stages;
   for (const plan::Stage& stage : plan.stages) stages.push_back(object_of(stage));
-  Node::Object object{{"format", std::string{plan_format}},          {"version", plan_version},
+  Node::Object object{{"format", std::string{plan_format}},     {"version", plan_version},
                       {"model", model_object(plan.model)},      {"length", plan.length},
                       {"global_batch", plan.global_batch},      {"quantum", plan.quantum},
                       {"precision", to_string(plan.precision)}, {"schedule", to_string(plan.schedule)}};

@@ -36,8 +36,8 @@ Node correction_object(const Correction& c) {
 }
 
 Correction correction_of(const Json& object) {
-  object.expect_keys({"figure", "device_type", "operation", "tensor_parallel", "sequences", "length", "precision", "level", "was_s", "now_s",
-                      "lower_quartile", "upper_quartile", "relative_error", "iterations", "inferred", "run", "step"});
+  object.expect_keys({"figure", "device_type", "operation", "tensor_parallel", "sequences", "length", "precision", "level", "was_s",
+                      "now_s", "lower_quartile", "upper_quartile", "relative_error", "iterations", "inferred", "run", "step"});
   Correction c;
   c.figure = parse_enum<FigureKind>(object.at("figure"), figures);
   if (c.figure == FigureKind::operation) {

@@ -49,7 +49,8 @@ Node type_object(const cluster::DeviceType& t) {
   if (t.device_mpi_memory.count != 0) object.emplace_back("device_mpi_memory_bytes", t.device_mpi_memory.count);
   if (t.switch_sums.value != 0) object.emplace_back("switch_sums_bytes_per_s", t.switch_sums.value);
   if (t.interference.any())
-    object.emplace_back("interference", Node::Object{{"compute_share", t.interference.compute_share}, {"message_delay_s", t.interference.message_delay.value}});
+    object.emplace_back("interference", Node::Object{{"compute_share", t.interference.compute_share},
+                                                     {"message_delay_s", t.interference.message_delay.value}});
   object.emplace_back("source", t.source);
   return object;
 }

@@ -80,9 +80,10 @@ std::string library_to_json(const Library& library, const std::vector<bench::Fab
 
 Library library_from_json(const Json& document) {
   require_format(document, profile_format, profile_version);
-  document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
-                        "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "zone_prices", "uplinks",
-                        "device_links", "group_sums", "fabric_links", "corrections"});
+  document.expect_keys({"format",       "version",       "model_fingerprint", "software", "measured_at",  "device_types",
+                        "devices",      "links",         "operation_times",   "models",   "layer_times",  "layer_sizes",
+                        "link_fits",    "egress_prices", "zone_prices",       "uplinks",  "device_links", "group_sums",
+                        "fabric_links", "corrections"});
   Library library;
   cluster::Profile& profile = library.profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");
@@ -108,7 +109,8 @@ void write_profile(const std::filesystem::path& path, const cluster::Profile& pr
 void write_profile(const std::filesystem::path& path, const cluster::Profile& profile, const std::vector<bench::FabricLink>& fabric_links) {
   write_text(path, library_to_json({profile, {}}, fabric_links));
 }
-void write_profile(const std::filesystem::path& path, const cluster::Profile& profile, const std::vector<cluster::Correction>& corrections) {
+void write_profile(const std::filesystem::path& path, const cluster::Profile& profile,
+                   const std::vector<cluster::Correction>& corrections) {
   write_text(path, json_of(profile, {}, {}, corrections));
 }
 void write_library(const std::filesystem::path& path, const Library& library) { write_text(path, library_to_json(library)); }

@@ -15,10 +15,10 @@ namespace flotilla::files {
 
 /// Most entries of one list: far above any profile, far below what a reader could not hold.
 inline constexpr std::size_t most_entries = 200'000;
-inline constexpr double slowest_rate = 1e-300;                                ///< bytes per second; no rate is zero
-inline constexpr std::array<std::string_view, 2> device_kinds{"cpu", "gpu"};  ///< cluster::DeviceKind
+inline constexpr double slowest_rate = 1e-300;                                         ///< bytes per second; no rate is zero
+inline constexpr std::array<std::string_view, 2> device_kinds{"cpu", "gpu"};           ///< cluster::DeviceKind
 inline constexpr std::array<std::string_view, 3> link_levels{"node", "zone", "wide"};  ///< cluster::LinkLevel
-inline constexpr int most_devices = 1 << 24;                                  ///< of anything that counts devices or sequences
+inline constexpr int most_devices = 1 << 24;                                           ///< of anything that counts devices or sequences
 
 detail::Node device_types_node(const cluster::Profile&);
 detail::Node devices_node(const cluster::Profile&);

@@ -41,7 +41,7 @@ class Tracks {
     for (int q = 0; q < program::queue_count; ++q)
       for (std::size_t t = 0; t < ends_[static_cast<std::size_t>(q)].size(); ++t)
         names += metadata("thread_name", process, q + program::queue_count * static_cast<int>(t),
-                         t == 0 ? queue_names[q] : text(queue_names[q], " ", t + 1));
+                          t == 0 ? queue_names[q] : text(queue_names[q], " ", t + 1));
     return names;
   }
 

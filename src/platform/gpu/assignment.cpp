@@ -27,8 +27,9 @@ std::vector<int> assign_devices(std::span<const RankView> ranks, const DevicePla
   std::map<std::string, int> taken;
   for (const std::size_t r : order_of_choice(ranks)) {
     const auto& visible = ranks[r].visible;
-    const auto best = std::ranges::min_element(
-        visible, {}, [&](const std::string& uuid) { return std::tuple{taken[uuid], -threads_near(ranks[r], places, uuid)}; });
+    const auto best = std::ranges::min_element(visible, {}, [&](const std::string& uuid) {
+      return std::tuple{taken[uuid], -threads_near(ranks[r], places, uuid)};
+    });
     if (best == visible.end()) continue;
     ++taken[*best];
     assigned[r] = static_cast<int>(best - visible.begin());

@@ -145,9 +145,14 @@ std::optional<Figures> figures(const std::string& pci_bus_id) {
                      nvml->nvmlDeviceGetClockInfo(device, driver::nvml::clock_sm, &clock) == 0 &&
                      nvml->nvmlDeviceGetMemoryInfo(device, &memory) == 0;
   if (!known) return {};
-  return Figures{static_cast<int>(temperature), milliwatts / 1e3, static_cast<int>(clock), Bytes{static_cast<std::int64_t>(memory.used)},
-                 Bytes{static_cast<std::int64_t>(memory.total)}, is_hot(*nvml, device),
-                 memory_errors(*nvml, device, driver::nvml::memory_error_corrected), memory_errors(*nvml, device, driver::nvml::memory_error_uncorrected)};
+  return Figures{static_cast<int>(temperature),
+                 milliwatts / 1e3,
+                 static_cast<int>(clock),
+                 Bytes{static_cast<std::int64_t>(memory.used)},
+                 Bytes{static_cast<std::int64_t>(memory.total)},
+                 is_hot(*nvml, device),
+                 memory_errors(*nvml, device, driver::nvml::memory_error_corrected),
+                 memory_errors(*nvml, device, driver::nvml::memory_error_uncorrected)};
 }
 
 }  // namespace flotilla::gpu

@@ -125,7 +125,8 @@ struct Memory {
 };
 inline constexpr int temperature_gpu = 0, clock_sm = 1;
 inline constexpr int memory_error_corrected = 0, memory_error_uncorrected = 1, since_driver_load = 0;
-/// Why clocks are low: the hardware's slow-down, or heat as the driver or the hardware sees it. Not caps of power, which are usual under load.
+/// Why clocks are low: the hardware's slow-down, or heat as the driver or the hardware sees it. Not caps of power, which are usual under
+/// load.
 inline constexpr unsigned long long slowed_by_hardware = 0x8, software_thermal = 0x20, hardware_thermal = 0x40;
 using EventSet = struct NvmlEventSetObject*;
 struct EventData {
@@ -135,20 +136,20 @@ struct EventData {
 };
 inline constexpr unsigned long long xid_critical_error = 8;
 
-#define FLOTILLA_NVML_FUNCTIONS(F)                                  \
-  F(nvmlInit_v2, void)                                              \
-  F(nvmlShutdown, void)                                             \
-  F(nvmlSystemGetDriverVersion, char*, unsigned)                    \
-  F(nvmlDeviceGetHandleByPciBusId_v2, const char*, Device*)         \
-  F(nvmlDeviceGetTemperature, Device, int, unsigned*)               \
-  F(nvmlDeviceGetPowerUsage, Device, unsigned*)                     \
-  F(nvmlDeviceGetClockInfo, Device, int, unsigned*)                 \
-  F(nvmlDeviceGetMemoryInfo, Device, Memory*)                       \
-  F(nvmlDeviceGetTotalEccErrors, Device, int, int, unsigned long long*) \
+#define FLOTILLA_NVML_FUNCTIONS(F)                                          \
+  F(nvmlInit_v2, void)                                                      \
+  F(nvmlShutdown, void)                                                     \
+  F(nvmlSystemGetDriverVersion, char*, unsigned)                            \
+  F(nvmlDeviceGetHandleByPciBusId_v2, const char*, Device*)                 \
+  F(nvmlDeviceGetTemperature, Device, int, unsigned*)                       \
+  F(nvmlDeviceGetPowerUsage, Device, unsigned*)                             \
+  F(nvmlDeviceGetClockInfo, Device, int, unsigned*)                         \
+  F(nvmlDeviceGetMemoryInfo, Device, Memory*)                               \
+  F(nvmlDeviceGetTotalEccErrors, Device, int, int, unsigned long long*)     \
   F(nvmlDeviceGetCurrentClocksThrottleReasons, Device, unsigned long long*) \
-  F(nvmlEventSetCreate, EventSet*)                                  \
-  F(nvmlDeviceRegisterEvents, Device, unsigned long long, EventSet) \
-  F(nvmlEventSetWait_v2, EventSet, EventData*, unsigned)            \
+  F(nvmlEventSetCreate, EventSet*)                                          \
+  F(nvmlDeviceRegisterEvents, Device, unsigned long long, EventSet)         \
+  F(nvmlEventSetWait_v2, EventSet, EventData*, unsigned)                    \
   F(nvmlEventSetFree, EventSet)
 
 struct NvmlFunctions {

@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <exception>
 
+#include "call_deadline.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "mpi_try.hpp"
 #include "native.hpp"
 #include "session_folder.hpp"
-#include "call_deadline.hpp"
 #include "start_limits.hpp"
 
 namespace flotilla::mpi {
@@ -31,8 +31,8 @@ std::string why_unfit(int thread_level) {
   return why_not_one_world(size, [](const char* name) { return std::getenv(name); });
 }
 
-/// MPI starts and ends with all ranks and waits for them for ever: where one is stopped, was never started or hangs, this rank ends, and its
-/// launcher the job.
+/// MPI starts and ends with all ranks and waits for them for ever: where one is stopped, was never started or hangs, this rank ends, and
+/// its launcher the job.
 CallDeadline end_if_late(Seconds deadline, const char* what) {
   return {deadline, [deadline, what] {
             log::error("MPI has not ", what, " in ", deadline, ": a rank is stopped, has ended, or was not started");

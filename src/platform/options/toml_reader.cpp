@@ -160,7 +160,8 @@ std::vector<const toml::table*> tables_of(const Leaf& leaf, const std::string& s
   if (items != nullptr)
     for (const auto& item : *items) tables.push_back(item.as_table());
   FLOTILLA_REQUIRE(items != nullptr && !items->empty() && std::ranges::count(tables, nullptr) == 0, ErrorKind::bad_input,
-                   at(source, leaf.value->source().begin), ": expected tables, got ", describe_node(*leaf.value), "; write [[", leaf.name, "]]");
+                   at(source, leaf.value->source().begin), ": expected tables, got ", describe_node(*leaf.value), "; write [[", leaf.name,
+                   "]]");
   return tables;
 }
 

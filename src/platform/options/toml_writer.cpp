@@ -68,7 +68,8 @@ std::string to_markdown(const Table& table) {
   for (const auto& section : table.sections()) {
     out += "## [" + section.name + "] " + section.title + table_head + rows_of(settings, section.name) + "\n";
     for (const auto& list : table.entries())
-      if (list.section == section.name) out += "## [[" + list.name + "]] " + list.title + table_head + rows_of(list.keys().settings(), list.name) + "\n";
+      if (list.section == section.name)
+        out += "## [[" + list.name + "]] " + list.title + table_head + rows_of(list.keys().settings(), list.name) + "\n";
   }
   return out;
 }

@@ -46,8 +46,8 @@ class Scale {
   PlotAxis axis_;
   bool logarithmic_;
   double low_ = 0, high_ = 1;
-  double unit_ = 1;        ///< that ticks are counted in
-  std::string unit_name_;  ///< "ms", "GiB"; empty: none
+  double unit_ = 1;         ///< that ticks are counted in
+  std::string unit_name_;   ///< "ms", "GiB"; empty: none
   bool own_units_ = false;  ///< each tick has its own: over many powers of ten none suits all
 };
 

@@ -94,7 +94,12 @@ Markup table_of(const BarChart& chart) {
 }  // namespace
 
 Markup figure(const BarChart& chart) {
-  return figure_of(chart.caption, legend_of(chart.parts), [&](double width) { return BarDrawing{chart, width}.draw(); }, table_of(chart));
+  return figure_of(
+      chart.caption, legend_of(chart.parts),
+      [&](double width) {
+        return BarDrawing{chart, width}.draw();
+      },
+      table_of(chart));
 }
 
 }  // namespace flotilla::page

@@ -41,8 +41,8 @@ class RowsOfBoxes {
       canvas_.words({left_, top - 5}, fitted(text(row.label, ", ", row.note), canvas_.width() - left_), Anchor::start);
     } else {
       const bool two = tall_ > 30;
-      canvas_.words({left_ - 10, top + tall_ / 2 + (two ? -3 : 4)}, fitted(two ? row.label : text(row.label, ", ", row.note), left_ - 10), Anchor::end,
-                    two ? "name" : "");
+      canvas_.words({left_ - 10, top + tall_ / 2 + (two ? -3 : 4)}, fitted(two ? row.label : text(row.label, ", ", row.note), left_ - 10),
+                    Anchor::end, two ? "name" : "");
       if (two) canvas_.words({left_ - 10, top + tall_ / 2 + 13}, fitted(row.note, left_ - 10), Anchor::end, "soft");
     }
     double sum = 0;
@@ -93,7 +93,12 @@ Markup table_of(const BoxDrawing& drawing) {
 }  // namespace
 
 Markup figure(const BoxDrawing& drawing) {
-  return figure_of(drawing.caption, legend_of(drawing.legend), [&](double width) { return RowsOfBoxes{drawing, width}.draw(); }, table_of(drawing));
+  return figure_of(
+      drawing.caption, legend_of(drawing.legend),
+      [&](double width) {
+        return RowsOfBoxes{drawing, width}.draw();
+      },
+      table_of(drawing));
 }
 
 }  // namespace flotilla::page

@@ -10,7 +10,7 @@ namespace flotilla::page {
 namespace {
 
 constexpr double wide = 960, narrow = 350;  // pixels, about as they are shown: text keeps its size
-constexpr double character = 6.9;  // of a wide font: a narrow one leaves room
+constexpr double character = 6.9;           // of a wide font: a narrow one leaves room
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 /// Chinese and the like are twice as wide.
@@ -61,9 +61,9 @@ void Canvas::polyline(const std::vector<Point>& points, std::string_view classes
 }
 
 void Canvas::box(const Area& area, std::string_view classes, std::string_view tooltip, double round) {
-  content_ += element("rect",
-                      {{"x", area.x}, {"y", area.y}, {"width", area.width}, {"height", area.height}, {"rx", round}, {"class", classes}},
-                      with_tooltip(tooltip));
+  content_ +=
+      element("rect", {{"x", area.x}, {"y", area.y}, {"width", area.width}, {"height", area.height}, {"rx", round}, {"class", classes}},
+              with_tooltip(tooltip));
 }
 
 void Canvas::shape(std::string_view path, std::string_view classes, std::string_view tooltip) {
@@ -72,8 +72,8 @@ void Canvas::shape(std::string_view path, std::string_view classes, std::string_
 
 void Canvas::words(Point at, std::string_view words, Anchor anchor, std::string_view classes) {
   constexpr std::array<std::string_view, 3> names{"start", "middle", "end"};
-  content_ += element("text",
-                      {{"x", at.x}, {"y", at.y}, {"text-anchor", names.at(static_cast<std::size_t>(anchor))}, {"class", classes}}, words);
+  content_ +=
+      element("text", {{"x", at.x}, {"y", at.y}, {"text-anchor", names.at(static_cast<std::size_t>(anchor))}, {"class", classes}}, words);
 }
 
 Markup Canvas::svg(const Caption& caption, bool is_narrow) const {

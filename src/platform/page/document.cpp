@@ -9,12 +9,11 @@ namespace {
 constexpr std::string_view policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 Markup head(std::string_view title) {
-  return element("head", {},
-                 element("meta", {{"charset", "utf-8"}}) +
-                     element("meta", {{"http-equiv", "Content-Security-Policy"}, {"content", policy}}) +
-                     element("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}}) +
-                     element("meta", {{"name", "referrer"}, {"content", "no-referrer"}}) + element("title", {}, title) +
-                     element("style", {}, style));
+  return element(
+      "head", {},
+      element("meta", {{"charset", "utf-8"}}) + element("meta", {{"http-equiv", "Content-Security-Policy"}, {"content", policy}}) +
+          element("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}}) +
+          element("meta", {{"name", "referrer"}, {"content", "no-referrer"}}) + element("title", {}, title) + element("style", {}, style));
 }
 
 Markup cell(Name name, const Column& column, const std::string& text) {
@@ -32,7 +31,8 @@ Markup tiles_around(std::string_view classes, const std::vector<Tile>& all) {
 }  // namespace
 
 std::string document(std::string_view title, const Markup& body) {
-  return "<!DOCTYPE html>\n" + element("html", {{"lang", "en"}}, head(title) + element("body", {}, element("main", {}, body))).text() + "\n";
+  return "<!DOCTYPE html>\n" + element("html", {{"lang", "en"}}, head(title) + element("body", {}, element("main", {}, body))).text() +
+         "\n";
 }
 
 Markup heading(std::string_view title, std::string_view lead) {
@@ -69,8 +69,6 @@ Markup facts(const std::vector<std::pair<std::string, std::string>>& all) {
   return element("dl", {}, out);
 }
 
-Markup folded(std::string_view title, const Markup& content) {
-  return element("details", {}, element("summary", {}, title) + content);
-}
+Markup folded(std::string_view title, const Markup& content) { return element("details", {}, element("summary", {}, title) + content); }
 
 }  // namespace flotilla::page

@@ -96,7 +96,12 @@ Markup table_of(const Gantt& gantt) {
 }  // namespace
 
 Markup figure(const Gantt& gantt) {
-  return figure_of(gantt.caption, legend_of(gantt.legend), [&](double width) { return GanttDrawing{gantt, width}.draw(); }, table_of(gantt));
+  return figure_of(
+      gantt.caption, legend_of(gantt.legend),
+      [&](double width) {
+        return GanttDrawing{gantt, width}.draw();
+      },
+      table_of(gantt));
 }
 
 }  // namespace flotilla::page

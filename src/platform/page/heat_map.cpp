@@ -8,8 +8,8 @@
 namespace flotilla::page {
 namespace {
 
-constexpr int shades = 8;  // style.cpp: classes h0 to h7
-constexpr std::size_t few_rows = 16;    // each of which has its label, however many columns there are
+constexpr int shades = 8;             // style.cpp: classes h0 to h7
+constexpr std::size_t few_rows = 16;  // each of which has its label, however many columns there are
 constexpr double label_height = 16;
 
 std::vector<double> values_of(const HeatMap& map) {
@@ -29,7 +29,10 @@ double label_width(const std::vector<std::string>& labels, double most) {
 class HeatDrawing {
  public:
   HeatDrawing(const HeatMap& map, double width)
-      : map_{map}, scale_{map.value, values_of(map)}, left_{std::max(label_width(map.rows, width / 3), width_of(map.rows_are + "  ")) + 10}, canvas_{width, 0} {
+      : map_{map},
+        scale_{map.value, values_of(map)},
+        left_{std::max(label_width(map.rows, width / 3), width_of(map.rows_are + "  ")) + 10},
+        canvas_{width, 0} {
     const auto columns = static_cast<double>(std::max<std::size_t>(1, map.columns.size()));
     side_ = std::min(56.0, (width - left_ - 4) / columns);
     tall_ = std::max(std::min(side_, std::max(24.0, side_ * 0.7)), map.rows.size() <= few_rows ? label_height : 0.0);
@@ -40,7 +43,8 @@ class HeatDrawing {
     canvas_.words({left_, 14}, map_.columns_are.empty() ? "" : map_.columns_are + " →", Anchor::start, "soft");
     canvas_.words({4, top - 8}, map_.rows_are.empty() ? "" : map_.rows_are + " ↓", Anchor::start, "soft");
     draw_labels();
-    if (one_ground()) canvas_.box({left_, top, side_ * static_cast<double>(map_.columns.size()), tall_ * static_cast<double>(map_.rows.size())}, "none");
+    if (one_ground())
+      canvas_.box({left_, top, side_ * static_cast<double>(map_.columns.size()), tall_ * static_cast<double>(map_.rows.size())}, "none");
     for (std::size_t r = 0; r < map_.rows.size(); ++r)
       for (std::size_t c = 0; c < map_.columns.size(); ++c) draw(r, c);
     draw_key();
@@ -137,7 +141,12 @@ Markup table_of(const HeatMap& map) {
 }  // namespace
 
 Markup figure(const HeatMap& map) {
-  return figure_of(map.caption, {}, [&](double width) { return HeatDrawing{map, width}.draw(); }, table_of(map));
+  return figure_of(
+      map.caption, {},
+      [&](double width) {
+        return HeatDrawing{map, width}.draw();
+      },
+      table_of(map));
 }
 
 }  // namespace flotilla::page

@@ -9,7 +9,7 @@
 namespace flotilla::page {
 namespace {
 
-std::vector<double> values_of(const LinePlot& plot, double Point::* member) {
+std::vector<double> values_of(const LinePlot& plot, double Point::*member) {
   std::vector<double> values;
   for (const auto& line : plot.lines)
     for (const auto& point : line.points)
@@ -67,7 +67,9 @@ class LineDrawing {
     for (const auto& line : plot_.lines) room = std::max(room, width_of(line.name) + 16);
     return std::min(room, width / 4);
   }
-  Point at(const Point& point) const { return {area_.x + x_.place(point.x) * area_.width, area_.bottom() - y_.place(point.y) * area_.height}; }
+  Point at(const Point& point) const {
+    return {area_.x + x_.place(point.x) * area_.width, area_.bottom() - y_.place(point.y) * area_.height};
+  }
   bool shows(const Point& point) const { return x_.shows(point.x) && y_.shows(point.y); }
 
   void draw(const PlotEvent& event) {
@@ -156,7 +158,12 @@ Markup table_of(const LinePlot& plot) {
 }  // namespace
 
 Markup figure(const LinePlot& plot) {
-  return figure_of(plot.caption, {}, [&](double width) { return LineDrawing{plot, width}.draw(); }, table_of(plot));
+  return figure_of(
+      plot.caption, {},
+      [&](double width) {
+        return LineDrawing{plot, width}.draw();
+      },
+      table_of(plot));
 }
 
 }  // namespace flotilla::page

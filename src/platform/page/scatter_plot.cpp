@@ -26,7 +26,7 @@ std::string path_of(std::size_t shape, Point at, double radius) {
 
 std::size_t shape_of(std::size_t group) { return group / static_cast<std::size_t>(Colour::grey); }
 
-std::vector<double> values_of(const ScatterPlot& plot, double Point::* member) {
+std::vector<double> values_of(const ScatterPlot& plot, double Point::*member) {
   std::vector<double> values;
   for (const auto& dot : plot.dots)
     if (std::isfinite(dot.at.x) && std::isfinite(dot.at.y)) values.push_back(dot.at.*member);
@@ -118,7 +118,12 @@ Markup table_of(const ScatterPlot& plot) {
 }  // namespace
 
 Markup figure(const ScatterPlot& plot) {
-  return figure_of(plot.caption, legend_of(plot), [&](double width) { return ScatterDrawing{plot, width}.draw(); }, table_of(plot));
+  return figure_of(
+      plot.caption, legend_of(plot),
+      [&](double width) {
+        return ScatterDrawing{plot, width}.draw();
+      },
+      table_of(plot));
 }
 
 }  // namespace flotilla::page

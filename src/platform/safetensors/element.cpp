@@ -51,7 +51,8 @@ float from_fp16(std::uint16_t bits) {
   constexpr std::uint32_t exponent_shift = 127 - 15, least_normal = 0x400, infinite = 0x7c00;
   const std::uint32_t sign = (std::uint32_t{bits} << 16) & sign_bit, magnitude = bits & 0x7fffu;
   if (magnitude < least_normal) return std::copysign(static_cast<float>(magnitude) * 0x1p-24f, std::bit_cast<float>(sign));
-  const std::uint32_t exponent_and_fraction = magnitude >= infinite ? infinity_bits | (magnitude << 13) : (magnitude << 13) + (exponent_shift << 23);
+  const std::uint32_t exponent_and_fraction =
+      magnitude >= infinite ? infinity_bits | (magnitude << 13) : (magnitude << 13) + (exponent_shift << 23);
   return std::bit_cast<float>(sign | exponent_and_fraction);
 }
 

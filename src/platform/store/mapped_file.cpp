@@ -17,8 +17,8 @@ namespace {
 struct ::stat regular_file_facts(int descriptor, const std::filesystem::path& path, std::string_view expected) {
   struct ::stat facts {};
   FLOTILLA_REQUIRE(::fstat(descriptor, &facts) == 0, ErrorKind::bad_input, path.string(), ": cannot be examined: ", std::strerror(errno));
-  FLOTILLA_REQUIRE(!S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(),
-                   ": is a folder; expected ", expected, " (name the files in it one by one)");
+  FLOTILLA_REQUIRE(!S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(), ": is a folder; expected ", expected,
+                   " (name the files in it one by one)");
   FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a regular file; expected ", expected);
   FLOTILLA_REQUIRE(facts.st_size > 0, ErrorKind::bad_input, path.string(), ": is empty; expected ", expected);
   return facts;

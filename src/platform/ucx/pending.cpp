@@ -23,7 +23,8 @@ Pending Endpoint::start_send(std::span<const std::byte> message, std::uint64_t t
   const ucp_worker_h worker = state_->worker->worker.get();
   ucp_request_param_t params{};
   const ucs_status_ptr_t request = ucp_tag_send_nbx(state_->endpoint, message.data(), message.size(), tag, &params);
-  return Pending{std::unique_ptr<Pending::State>{new Pending::State{state_->worker, state_->peer_name, "sending to it", {worker, request}}}};
+  return Pending{
+      std::unique_ptr<Pending::State>{new Pending::State{state_->worker, state_->peer_name, "sending to it", {worker, request}}}};
 }
 
 Pending Endpoint::start_receive(std::span<std::byte> message, std::uint64_t tag) {

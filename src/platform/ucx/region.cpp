@@ -53,7 +53,8 @@ RemoteRegion Endpoint::open(const Address& key) {
   state->address = place[0];
   state->size = place[1];
   const ucs_status_t status = ucp_ep_rkey_unpack(state_->endpoint, key.data() + sizeof place, &state->key);
-  FLOTILLA_REQUIRE(status == UCS_OK, ErrorKind::communication, state_->peer_name, ": UCX cannot reach its memory: ", ucs_status_string(status));
+  FLOTILLA_REQUIRE(status == UCS_OK, ErrorKind::communication, state_->peer_name,
+                   ": UCX cannot reach its memory: ", ucs_status_string(status));
   return RemoteRegion{std::move(state)};
 }
 

@@ -80,7 +80,8 @@ class Translation {
     const auto end = pattern_.find('}', at_);
     if (c == '}' || end == pattern_.npos) refuse("a brace that is no interval");
     const auto inside = pattern_.substr(at_ + 1, end - at_ - 1);
-    if (inside.empty() || inside.front() == ',' || inside.find_first_not_of("0123456789,") != inside.npos) refuse("a brace that is no interval");
+    if (inside.empty() || inside.front() == ',' || inside.find_first_not_of("0123456789,") != inside.npos)
+      refuse("a brace that is no interval");
     if (end + 1 < pattern_.size() && pattern_[end + 1] == '+') refuse("a possessive interval");
     copy(end + 1 - at_);
   }

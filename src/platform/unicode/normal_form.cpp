@@ -29,8 +29,8 @@ bool is_ascii(std::string_view text) {
 std::string normalized(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return std::string{text};
   utf8proc_uint8_t* result = nullptr;
-  const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()), &result,
-                                 static_cast<utf8proc_option_t>(options_of(form)));
+  const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                                 &result, static_cast<utf8proc_option_t>(options_of(form)));
   const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owned{result, std::free};
   if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc{};
   FLOTILLA_REQUIRE(size >= 0, ErrorKind::bad_input, "normalization: ", utf8proc_errmsg(size));

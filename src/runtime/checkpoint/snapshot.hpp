@@ -30,7 +30,7 @@ class Snapshot {
 
   std::size_t elements_;
   std::unique_ptr<float[]> memory_;
-  std::vector<Piece> pieces_;                    ///< of the copy under way, or of the last one
+  std::vector<Piece> pieces_;                      ///< of the copy under way, or of the last one
   std::atomic<std::size_t> taken_{0}, copied_{0};  ///< pieces
 };
 

@@ -17,7 +17,7 @@ struct Beat {
   std::int32_t trouble_code = 0;    ///< exit code
   std::uint8_t trouble_silent = 0;  ///< else it said so itself
   std::uint8_t stop_urgent = 0;
-  std::uint8_t leaving = 0;         ///< to rank 0: my last beat unless rank 0 fails; from rank 0: everybody has left, the end
+  std::uint8_t leaving = 0;  ///< to rank 0: my last beat unless rank 0 fails; from rank 0: everybody has left, the end
   std::int32_t reached = 0;
   std::int64_t given_up_step = -1;  ///< -1: none
   double silence_seconds = 0;

@@ -19,7 +19,7 @@ class MirroredOperation final : public PersistentOperation {
     std::byte* to;
     Bytes capacity;
     gpu::DeviceBuffer up, down, staging;  ///< `up` and `down` may be the same
-    int copies_down = 1;           ///< of the size that it is started with
+    int copies_down = 1;                  ///< of the size that it is started with
   };
 
   MirroredOperation(const gpu::DeviceContext& device, gpu::Stream stream, Places places, std::unique_ptr<PersistentOperation> on_device)

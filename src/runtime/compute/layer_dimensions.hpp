@@ -13,7 +13,8 @@ model::LayerShape layer_shape(const Setup&, int sequences);
 /// The tokens that this rank holds between products: all, or its share of them.
 model::UnitRange rows_between_products(const model::LayerShape&);
 
-/// A setup and what follows from it, the same on every device: sizes of this rank's share of a layer in elements, and where its tensors are.
+/// A setup and what follows from it, the same on every device: sizes of this rank's share of a layer in elements, and where its tensors
+/// are.
 class LayerDimensions {
  protected:
   explicit LayerDimensions(const Setup&);

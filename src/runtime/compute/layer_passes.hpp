@@ -7,8 +7,8 @@ namespace flotilla::compute {
 /// Forward and backward passes as far as they are the same on every device: which step follows which, linear layers with their low-rank
 /// adapters (model::Lora), and products whose operands stand where the layouts say.
 ///
-/// `Device` derives from LayerDimensions, has a `Frame` for each task (a LayerFrame<E> with `take<T>(count)` for temporaries), and runs what
-/// differs: `multiply(ProductSpec, ProductOperands)`, copies, and the steps that `dispatch` and the passes below name.
+/// `Device` derives from LayerDimensions, has a `Frame` for each task (a LayerFrame<E> with `take<T>(count)` for temporaries), and runs
+/// what differs: `multiply(ProductSpec, ProductOperands)`, copies, and the steps that `dispatch` and the passes below name.
 template <class Device, class E>
 class LayerPasses {
  protected:
@@ -145,9 +145,7 @@ void LayerPasses<Device, E>::dispatch(const Frame& f) {
     case Operation::mlp_backward_weights: return mlp_backward_weights(f);
     case Operation::attention_backward_input: return attention_backward_input(f);
     case Operation::attention_backward_weights: return attention_backward_weights(f);
-    case Operation::head_backward_input:
-      d.logits_gradient(f);
-      return head_input_gradient(f);
+    case Operation::head_backward_input: d.logits_gradient(f); return head_input_gradient(f);
     case Operation::head_backward_weights: return head_backward_weights(f);
   }
 }

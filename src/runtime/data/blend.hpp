@@ -9,8 +9,8 @@ namespace flotilla::data {
 /// grows with the logarithm of the number of sources, in any order, without random numbers or tables.
 ///
 /// A binary tree over the sources splits positions: of the first m that reach a node whose halves weigh a and b - a, round(m a / b) go to
-/// the left. So a source of weight w has had w n +- d / 2 of the first n sequences, where d = ceil(log2(sources)), and w n +- d of any n in a
-/// row. A source that has given all it may is left out from there on; the others keep their weights relative to each other.
+/// the left. So a source of weight w has had w n +- d / 2 of the first n sequences, where d = ceil(log2(sources)), and w n +- d of any n in
+/// a row. A source that has given all it may is left out from there on; the others keep their weights relative to each other.
 class Blend {
  public:
   static constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
@@ -40,8 +40,8 @@ class Blend {
   /// Positions from `begin` on, dealt among the same sources.
   struct Stretch {
     std::int64_t begin = 0;
-    std::vector<std::int64_t> before;      ///< of each source, sequences drawn before
-    std::vector<int> sources;              ///< that take part
+    std::vector<std::int64_t> before;         ///< of each source, sequences drawn before
+    std::vector<int> sources;                 ///< that take part
     std::vector<std::int64_t> weights_up_to;  ///< of the first i of them, whole numbers
 
     std::int64_t weight(std::size_t first, std::size_t last) const { return weights_up_to[last] - weights_up_to[first]; }

@@ -89,7 +89,8 @@ void check_documents(FileBytes bytes, const std::filesystem::path& path, const I
 std::int64_t first_token(FileBytes bytes, const std::filesystem::path& path, const Index& index, std::int64_t document) {
   const auto at = index.table_of_documents_at + 8 * document;
   const auto sequence = load<std::int64_t>(bytes, at);
-  if (sequence < 0 || sequence > index.sequences) refuse(path, at, "expected a document start from 0 to ", index.sequences, ", found ", sequence);
+  if (sequence < 0 || sequence > index.sequences)
+    refuse(path, at, "expected a document start from 0 to ", index.sequences, ", found ", sequence);
   if (sequence < index.sequences) return load<std::int64_t>(bytes, index.pointers_at + 8 * sequence) / width(index.element);
   const auto last = index.sequences - 1;
   return load<std::int64_t>(bytes, index.pointers_at + 8 * last) / width(index.element) + length_of(bytes, last);
@@ -127,7 +128,8 @@ void each_document(FileBytes bytes, const std::filesystem::path& path, std::int6
   const auto index = read_header(bytes, path);
   const auto documents = std::views::iota(std::int64_t{0}, index.documents);
   const auto begins = [&](std::int64_t document) { return first_token(bytes, path, index, document); };
-  for (auto document = std::ranges::upper_bound(documents, first, {}, begins); document != documents.end() && begins(*document) < last; ++document)
+  for (auto document = std::ranges::upper_bound(documents, first, {}, begins); document != documents.end() && begins(*document) < last;
+       ++document)
     visit(std::max(first, begins(*document)));
 }
 

@@ -131,8 +131,7 @@ bool TokenFile::has_documents() const { return state_->format == Format::megatro
 
 void TokenFile::document_starts(std::int64_t first, std::span<std::int32_t> starts, std::optional<std::int32_t> end) const {
   // First a flag for each token that begins a document.
-  if (end)
-    read(first, starts, std::numeric_limits<std::int32_t>::max());
+  if (end) read(first, starts, std::numeric_limits<std::int32_t>::max());
   for (std::size_t i = starts.size(); i-- > 1;) starts[i] = end && starts[i - 1] == *end ? 1 : 0;
   if (has_documents()) {
     state_->index.require_whole();

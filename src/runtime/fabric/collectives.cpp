@@ -65,7 +65,8 @@ std::vector<Seconds> slowest_members(const comm::World& world, const std::vector
 }
 
 /// Every test's time for one size, all at once.
-std::vector<Seconds> time_size(const comm::World& world, const std::vector<CollectiveTest>& tests, Reduction* mine, Bytes size, Seconds deadline) {
+std::vector<Seconds> time_size(const comm::World& world, const std::vector<CollectiveTest>& tests, Reduction* mine, Bytes size,
+                               Seconds deadline) {
   const auto run = [&](int runs) { return mine != nullptr ? mine->run(size, runs) : Seconds{}; };
   run(1);
   const double pilot = slowest(world, run(1), deadline);

@@ -35,7 +35,8 @@ std::uint64_t tag(Rank from, Rank to) { return static_cast<std::uint64_t>(from.v
 std::string to_text(const std::vector<bench::LinkPoint>& points) {
   std::ostringstream out;
   out.precision(std::numeric_limits<double>::max_digits10);
-  for (const auto& p : points) out << p.size.count << ' ' << p.latency.value << ' ' << p.stream.value << ' ' << p.both.value << ' ' << p.put.value << ' ';
+  for (const auto& p : points)
+    out << p.size.count << ' ' << p.latency.value << ' ' << p.stream.value << ' ' << p.both.value << ' ' << p.put.value << ' ';
   return out.str();
 }
 
@@ -45,7 +46,8 @@ void read(const std::string& words, LinkResult& result) {
     return;
   }
   std::istringstream in{words};
-  for (bench::LinkPoint p; in >> p.size.count >> p.latency.value >> p.stream.value >> p.both.value >> p.put.value;) result.points.push_back(p);
+  for (bench::LinkPoint p; in >> p.size.count >> p.latency.value >> p.stream.value >> p.both.value >> p.put.value;)
+    result.points.push_back(p);
 }
 
 /// One transport: the ends of this rank, and what they measure.
@@ -73,7 +75,8 @@ class MpiTransport : public Transport {
 
 class UcxTransport : public Transport {
  public:
-  UcxTransport(const comm::World& world, const LinkTest& test, const std::string& choice) : Transport{world, test}, worker_{world.size(), choice} {}
+  UcxTransport(const comm::World& world, const LinkTest& test, const std::string& choice)
+      : Transport{world, test}, worker_{world.size(), choice} {}
 
   std::unique_ptr<TransportEnd> end_to(std::optional<Rank> peer) override {
     const auto& control = world_.control();
@@ -88,8 +91,8 @@ class UcxTransport : public Transport {
     const auto keys = mpi::all_gather_strings(control, end ? bytes_of(end->key()) : "", longest_round);
     if (error) std::rethrow_exception(error);
     if (end)
-      end->connect(worker_, address_of(addresses[peer->index()]), address_of(keys[peer->index()]), world_.name(*peer), tag(world_.rank(), *peer),
-                   tag(*peer, world_.rank()));
+      end->connect(worker_, address_of(addresses[peer->index()]), address_of(keys[peer->index()]), world_.name(*peer),
+                   tag(world_.rank(), *peer), tag(*peer, world_.rank()));
     return end;
   }
 
@@ -149,7 +152,8 @@ void read_segments(const std::string& words, LinkResult& result) {
 
 std::string behind_segments(const std::string& words) { return words.substr(words.find('\n') + 1); }
 
-/// This rank's part of a round: the segments that its node sent, a line end, what it has measured, as text. Both ends are there before either begins, or neither does.
+/// This rank's part of a round: the segments that its node sent, a line end, what it has measured, as text. Both ends are there before
+/// either begins, or neither does.
 std::string run_round(const comm::World& world, const LinkTest& test, Transport& transport, const LinkPair* pair) {
   std::optional<Rank> peer;
   if (pair != nullptr) peer = pair->a == world.rank() ? pair->b : pair->a;
@@ -159,7 +163,8 @@ std::string run_round(const comm::World& world, const LinkTest& test, Transport&
   std::string words, refusal;
   const auto before = segments_so_far();
   if (pair != nullptr) refusal = refusals[pair->a.index()].empty() ? refusals[pair->b.index()] : refusals[pair->a.index()];
-  if (pair != nullptr && refusal.empty()) refusal = refusal_of([&] {
+  if (pair != nullptr && refusal.empty())
+    refusal = refusal_of([&] {
       if (pair->a == world.rank())
         words = to_text(ask(*end, test));
       else
@@ -188,7 +193,8 @@ std::vector<LinkResult> measure_links(const comm::World& world, const std::vecto
     const auto transport = open(world, test, name, refusal);
     for (const auto& round : rounds) {
       std::vector<std::string> words;
-      if (transport) words = mpi::all_gather_strings(world.control(), run_round(world, test, *transport, pair_of(round, world.rank())), longest_round);
+      if (transport)
+        words = mpi::all_gather_strings(world.control(), run_round(world, test, *transport, pair_of(round, world.rank())), longest_round);
       for (const auto& pair : round) {
         LinkResult result{pair, name, {}, refusal};
         if (transport) {
@@ -204,7 +210,8 @@ std::vector<LinkResult> measure_links(const comm::World& world, const std::vecto
 
 std::vector<bench::LinkReport> reports_of(const std::vector<LinkResult>& results, const std::vector<std::string>& hosts, bool alone) {
   std::vector<bench::LinkReport> links;
-  for (const auto& r : results) links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal, r.segments, r.resent});
+  for (const auto& r : results)
+    links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal, r.segments, r.resent});
   return links;
 }
 

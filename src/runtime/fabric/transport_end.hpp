@@ -10,8 +10,8 @@
 
 namespace flotilla::fabric {
 
-/// One end of a pair, over one transport. The other end makes the same calls, mirrored. Every wait has a deadline: then Error{communication}
-/// names the peer.
+/// One end of a pair, over one transport. The other end makes the same calls, mirrored. Every wait has a deadline: then
+/// Error{communication} names the peer.
 class TransportEnd {
  public:
   explicit TransportEnd(Bytes largest) : out(static_cast<std::size_t>(largest.count)), in(out.size()) {}

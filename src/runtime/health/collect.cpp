@@ -99,7 +99,8 @@ bench::BenchReport collect(const fs::path& folder, const bench::Expected& expect
     collection.look();
     const auto pending = collection.pending(patience.silence);
     if (pending.empty()) return collection.result();
-    if (patience.progress) patience.progress(pending.size() == 1 ? pending.front() : text(pending.front(), " and ", pending.size() - 1, " more"));
+    if (patience.progress)
+      patience.progress(pending.size() == 1 ? pending.front() : text(pending.front(), " and ", pending.size() - 1, " more"));
     std::this_thread::sleep_for(std::chrono::duration<double>{between_looks.value});
   }
 }

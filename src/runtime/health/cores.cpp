@@ -43,8 +43,8 @@ void stay_on(int cpu) {
   const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpu) + 1);
   CPU_ZERO_S(size, set.get());
   CPU_SET_S(static_cast<std::size_t>(cpu), size, set.get());
-  FLOTILLA_REQUIRE(pthread_setaffinity_np(pthread_self(), size, set.get()) == 0, ErrorKind::unavailable, "a thread cannot be bound to hardware thread ",
-                   cpu);
+  FLOTILLA_REQUIRE(pthread_setaffinity_np(pthread_self(), size, set.get()) == 0, ErrorKind::unavailable,
+                   "a thread cannot be bound to hardware thread ", cpu);
 }
 
 std::vector<bench::Core> test_cores(const std::vector<int>& cpus, Seconds budget) {

@@ -8,11 +8,12 @@ namespace flotilla::health {
 namespace {
 
 constexpr double for_gpu_step = 0.1;  // of a GPU's budget, in each precision; the rest is for rates
-constexpr int first_with_bf16 = 8;  // major compute capability
+constexpr int first_with_bf16 = 8;    // major compute capability
 
 class GpuTests {
  public:
-  GpuTests(NodeTests& tests, bench::NodeReport& report, gpu::DeviceFacts facts) : tests_{tests}, report_{report}, facts_{std::move(facts)} {}
+  GpuTests(NodeTests& tests, bench::NodeReport& report, gpu::DeviceFacts facts)
+      : tests_{tests}, report_{report}, facts_{std::move(facts)} {}
 
   /// The context first: a GPU that has fallen off the bus fails here, once.
   void run(Seconds budget) {

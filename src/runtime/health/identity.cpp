@@ -130,28 +130,27 @@ bench::NodeReport identify(const NodeTest& test) {
   report.partition = test.partition;
   report.type = type_of(node, gpu_names);
   report.measured_at = utc_now();
-  report.properties = {
-      {property::sockets, text(node.packages)},
-      {property::numa_nodes, text(node.numa_nodes)},
-      {property::cores, text(node.cores)},
-      {property::hardware_threads, text(node.processing_units)},
-      {property::usable_threads, text(node.usable.size())},
-      {"cpu quota", node.limits.cpus > 0 ? formatted("%.3g", node.limits.cpus) : property::none},
-      {"memory limit", node.limits.memory.count > 0 ? to_string(node.limits.memory) : property::none},
-      {"last-level cache", to_string(node.last_level_cache)},
-      {"kernel", kernel()},
-      {"governor", or_none(kernel_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
-      {"frequency limit", frequency_limit()},
-      {"transparent huge pages", or_none(chosen_word(kernel_file("/sys/kernel/mm/transparent_hugepage/enabled")))},
-      {"huge page pool", or_none(kernel_file("/proc/sys/vm/nr_hugepages"))},
-      {property::memlock, limit(RLIMIT_MEMLOCK, true)},
-      {"open files", limit(RLIMIT_NOFILE, false)},
-      {"stack", limit(RLIMIT_STACK, true)},
-      {"/dev/shm", shared_memory()},
-      {"network", network()},
-      {property::rdma, rdma_devices()},
-      {property::gpus, gpu_names},
-      {property::software, software()}};
+  report.properties = {{property::sockets, text(node.packages)},
+                       {property::numa_nodes, text(node.numa_nodes)},
+                       {property::cores, text(node.cores)},
+                       {property::hardware_threads, text(node.processing_units)},
+                       {property::usable_threads, text(node.usable.size())},
+                       {"cpu quota", node.limits.cpus > 0 ? formatted("%.3g", node.limits.cpus) : property::none},
+                       {"memory limit", node.limits.memory.count > 0 ? to_string(node.limits.memory) : property::none},
+                       {"last-level cache", to_string(node.last_level_cache)},
+                       {"kernel", kernel()},
+                       {"governor", or_none(kernel_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
+                       {"frequency limit", frequency_limit()},
+                       {"transparent huge pages", or_none(chosen_word(kernel_file("/sys/kernel/mm/transparent_hugepage/enabled")))},
+                       {"huge page pool", or_none(kernel_file("/proc/sys/vm/nr_hugepages"))},
+                       {property::memlock, limit(RLIMIT_MEMLOCK, true)},
+                       {"open files", limit(RLIMIT_NOFILE, false)},
+                       {"stack", limit(RLIMIT_STACK, true)},
+                       {"/dev/shm", shared_memory()},
+                       {"network", network()},
+                       {property::rdma, rdma_devices()},
+                       {property::gpus, gpu_names},
+                       {property::software, software()}};
   report.figures = {{"memory", static_cast<double>(node.memory_total.count)}};
   report.clock_synchronized = kernel_says_synchronized();
   return report;

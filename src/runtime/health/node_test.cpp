@@ -43,7 +43,8 @@ bool multiplies_in(Precision precision) {
 
 void measure_products(NodeTests& tests, Precision precision, int threads, Seconds budget) {
   tests.run("matrix products, " + to_string(precision), [&] {
-    if (multiplies_in(precision)) tests.add(precision == Precision::fp32 ? "matmul_fp32" : "matmul_bf16", probe::peak(precision, threads, budget).value);
+    if (multiplies_in(precision))
+      tests.add(precision == Precision::fp32 ? "matmul_fp32" : "matmul_bf16", probe::peak(precision, threads, budget).value);
   });
 }
 

@@ -36,7 +36,7 @@ constexpr const char* hardware_thread_type = "hardware thread";
 struct LaneNews {
   std::vector<double> times;  ///< seconds of steps: of the processor, or of the GPU
   std::int64_t steps = 0;
-  std::string first;          ///< digest of its first step; empty: there is none yet
+  std::string first;  ///< digest of its first step; empty: there is none yet
   std::vector<bench::WrongStep> wrong;
 };
 
@@ -47,7 +47,9 @@ class Lane {
   using Tell = std::function<void(const probe::KnownStep::Outcome&)>;
   using Work = std::function<void(const std::atomic<bool>& over, const Tell&)>;
   Lane(std::string device, std::string type, Seconds begin, const std::atomic<bool>& over, Work work)
-      : device_{std::move(device)}, type_{std::move(type)}, begin_{begin}, over_{over}, work_{std::move(work)}, thread_{[this] { run(); }} {}
+      : device_{std::move(device)}, type_{std::move(type)}, begin_{begin}, over_{over}, work_{std::move(work)}, thread_{[this] {
+          run();
+        }} {}
 
   LaneNews take() {
     const std::lock_guard lock{mutex_};
@@ -96,8 +98,8 @@ Lane::Work on_hardware_thread(int cpu) {
   };
 }
 
-/// A load that keeps the GPU at work for about a quarter of a second a step: where the small step takes no time, much wider passes, and many
-/// of them between two looks at the bits. The first pass warms up.
+/// A load that keeps the GPU at work for about a quarter of a second a step: where the small step takes no time, much wider passes, and
+/// many of them between two looks at the bits. The first pass warms up.
 probe::KnownStep::Load load_for(const gpu::DeviceFacts& gpu) {
   constexpr Seconds quick{0.02}, wanted{0.25};
   constexpr int wide = 128;
@@ -159,7 +161,8 @@ class SoakRun {
     soak_.wanted = test.length;
     window_ = std::max(least_window, test.length / most_windows);
     add_gpus();
-    for (const int cpu : cpus_) lanes_.emplace_back(text("hardware thread ", cpu), hardware_thread_type, begin_, over_, on_hardware_thread(cpu));
+    for (const int cpu : cpus_)
+      lanes_.emplace_back(text("hardware thread ", cpu), hardware_thread_type, begin_, over_, on_hardware_thread(cpu));
     firsts_.resize(lanes_.size());
     constant_.resize(lanes_.size());
   }
@@ -184,7 +187,8 @@ class SoakRun {
     std::map<std::string, probe::KnownStep::Load> loads;
     for (const auto& gpu : gpus)
       if (!loads.contains(gpu.name)) loads[gpu.name] = load_for(gpu);
-    for (const auto& gpu : gpus) lanes_.emplace_back(text("GPU ", gpu.ordinal, " (", gpu.name, ")"), gpu.name, begin_, over_, on_gpu(gpu, loads[gpu.name]));
+    for (const auto& gpu : gpus)
+      lanes_.emplace_back(text("GPU ", gpu.ordinal, " (", gpu.name, ")"), gpu.name, begin_, over_, on_gpu(gpu, loads[gpu.name]));
     soak_.gpus = static_cast<int>(gpus.size());
   }
 
@@ -229,7 +233,8 @@ class SoakRun {
       const auto right = usual_first(lanes_, firsts_, lanes_[l].type());
       if (firsts_[l].empty() || right.empty() || firsts_[l] == right) continue;
       soak_.wrong_steps += constant_[l];
-      const bool known = std::ranges::any_of(soak_.wrong, [&](const auto& w) { return w.device == lanes_[l].device() && w.digest == firsts_[l]; });
+      const bool known =
+          std::ranges::any_of(soak_.wrong, [&](const auto& w) { return w.device == lanes_[l].device() && w.digest == firsts_[l]; });
       if (!known && soak_.wrong.size() < most_wrong) soak_.wrong.push_back({soak_.lasted, lanes_[l].device(), firsts_[l], right});
     }
   }

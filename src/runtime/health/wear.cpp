@@ -28,7 +28,9 @@ void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& mo
 }
 
 /// Sensors inside processors, by the names of their drivers.
-bool of_a_processor(const std::string& chip) { return chip == "coretemp" || chip == "k10temp" || chip == "zenpower" || chip == "cpu_thermal"; }
+bool of_a_processor(const std::string& chip) {
+  return chip == "coretemp" || chip == "k10temp" || chip == "zenpower" || chip == "cpu_thermal";
+}
 
 double thousandths(const fs::path& file) {
   constexpr double thousandth = 1e-3;
@@ -47,7 +49,8 @@ std::optional<std::int64_t> throttle_count(const fs::path& cpus) {
   std::optional<std::int64_t> cores, package;
   for (const auto& cpu : names_of(cpus)) {
     add(cores, wear_count(cpus / cpu / "thermal_throttle/core_throttle_count"));
-    if (const auto count = wear_count(cpus / cpu / "thermal_throttle/package_throttle_count")) package = std::max(package.value_or(0), *count);
+    if (const auto count = wear_count(cpus / cpu / "thermal_throttle/package_throttle_count"))
+      package = std::max(package.value_or(0), *count);
   }
   add(cores, package);
   return cores;

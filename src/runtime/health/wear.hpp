@@ -20,8 +20,8 @@ WearCounters wear_counters(const std::filesystem::path& sys);
 
 /// Of all GPUs together, as NVML tells it.
 struct GpuWear {
-  double temperature = 0;    ///< of the hottest, degrees Celsius; 0: not known
-  std::optional<bool> hot;   ///< whether heat lowers a clock now
+  double temperature = 0;                              ///< of the hottest, degrees Celsius; 0: not known
+  std::optional<bool> hot;                             ///< whether heat lowers a clock now
   std::optional<std::int64_t> corrected, uncorrected;  ///< memory errors
 };
 GpuWear gpu_wear();

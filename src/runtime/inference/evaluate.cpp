@@ -212,7 +212,8 @@ std::vector<TextScore> evaluate(LoadedModel& model, const std::vector<Text>& tex
     all.push_back({text.name(), text.counted(), std::nullopt, 0});
     if (codec.has_tokenizer() || text.is_bytes()) all.back().bytes = bytes_behind_first(text, codec, vocabulary);
   }
-  for (std::int64_t p = 0; p < passages.total(); ++p) all[passages.text_of(p)].log_probability += scores[static_cast<std::size_t>(p)].log_probability;
+  for (std::int64_t p = 0; p < passages.total(); ++p)
+    all[passages.text_of(p)].log_probability += scores[static_cast<std::size_t>(p)].log_probability;
   if (all.size() > 1) all.push_back(together(all));
   return all;
 }
@@ -229,7 +230,8 @@ std::vector<Continuation> read_continuations(const std::filesystem::path& path, 
     if (line.find_first_not_of(white_space) == line.npos) continue;
     list.push_back(read_continuation(files::Json::parse(line, text(path.string(), ":", number)), codec, vocabulary));
   }
-  FLOTILLA_REQUIRE(!list.empty(), ErrorKind::bad_input, path.string(), ": no line; expected {\"context\": ..., \"continuation\": ...} on each");
+  FLOTILLA_REQUIRE(!list.empty(), ErrorKind::bad_input, path.string(),
+                   ": no line; expected {\"context\": ..., \"continuation\": ...} on each");
   return list;
 }
 

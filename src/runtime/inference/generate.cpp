@@ -56,9 +56,7 @@ class GrowingText {
       const auto end = std::ranges::copy(tokens, all.begin()).out;
       std::fill(end, all.end(), 0);
     };
-    pass.take_logits = [&](const train::LogitRows& rows) {
-      columns_ = rows.of(std::ssize(tokens) - 1);
-    };
+    pass.take_logits = [&](const train::LogitRows& rows) { columns_ = rows.of(std::ssize(tokens) - 1); };
     model_.passes().run(program, pass);
     cached_ += std::ssize(tokens);
   }

@@ -18,7 +18,7 @@ namespace flotilla::ingest {
 /// batches a thread are under way. What a thread throws comes out in its batch's turn, so errors, too, do not depend on the threads.
 class OrderedWorkers {
  public:
-  using Read = std::function<std::optional<Batch>()>;                            ///< called by one thread at a time
+  using Read = std::function<std::optional<Batch>()>;                             ///< called by one thread at a time
   using Encode = std::function<EncodedBatch(const Batch&, tokenizer::Encoder&)>;  ///< called by all of them
 
   OrderedWorkers(int threads, const tokenizer::Tokenizer&, Read, Encode);

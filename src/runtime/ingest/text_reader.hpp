@@ -20,16 +20,16 @@ struct ReadPosition {
 /// A document, or a part of a long text file.
 struct DocumentPart {
   std::string bytes;
-  std::string place;  ///< "corpus.jsonl:12" or the file, for messages
-  bool json = false;  ///< a JSON line that holds the document
+  std::string place;               ///< "corpus.jsonl:12" or the file, for messages
+  bool json = false;               ///< a JSON line that holds the document
   bool first = true, last = true;  ///< part of its document
 };
 
 /// What one thread takes at a time.
 struct Batch {
   std::vector<DocumentPart> items;
-  ReadPosition after;            ///< behind the last item
-  std::int64_t read_bytes = 0;   ///< of all files up to there, as they lie on the disk
+  ReadPosition after;           ///< behind the last item
+  std::int64_t read_bytes = 0;  ///< of all files up to there, as they lie on the disk
 };
 
 /// Whether the name, without .gz or .zst, says that a line is a JSON object.
@@ -60,10 +60,10 @@ class TextReader {
   TextFormat format_;
   ReadPosition at_;
   std::optional<compression::InputStream> stream_;
-  std::string ahead_;           ///< read, not yet taken, from `taken_` on
+  std::string ahead_;  ///< read, not yet taken, from `taken_` on
   std::size_t taken_ = 0;
-  bool ended_ = false;          ///< nothing of the file is left behind `ahead_`
-  std::int64_t before_ = 0;     ///< bytes of the files before this one
+  bool ended_ = false;       ///< nothing of the file is left behind `ahead_`
+  std::int64_t before_ = 0;  ///< bytes of the files before this one
 };
 
 }  // namespace flotilla::ingest

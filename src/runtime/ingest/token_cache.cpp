@@ -58,9 +58,7 @@ class TokenCache {
   }
 
  private:
-  fs::path folder_of(const fs::path& input) const {
-    return options_.folder.empty() ? input.parent_path() / folder_name : options_.folder;
-  }
+  fs::path folder_of(const fs::path& input) const { return options_.folder.empty() ? input.parent_path() / folder_name : options_.folder; }
 
   static void require_place(const fs::path& folder, const fs::path& input) {
     const auto advice = text("; the tokens of ", input.string(), " need a place: data.cache = \"DIRECTORY\"");
@@ -108,7 +106,8 @@ bool is_text(const fs::path& file) {
   return data::detect_format(file) == data::Format::text;
 }
 
-std::optional<std::vector<fs::path>> cached_tokens(const CacheOptions& options, const std::vector<fs::path>& inputs, const CacheEvents& events) {
+std::optional<std::vector<fs::path>> cached_tokens(const CacheOptions& options, const std::vector<fs::path>& inputs,
+                                                   const CacheEvents& events) {
   const TokenCache cache{options, events};
   std::vector<fs::path> files;
   for (const auto& input : inputs) {

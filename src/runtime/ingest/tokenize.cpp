@@ -28,8 +28,9 @@ std::optional<std::int32_t> eod_of(const TokenizeOptions& options, const tokeniz
   if (!options.append_eod) return std::nullopt;
   const auto eod = options.eod.empty() ? tokenizer.end_of_document() : tokenizer.id_of(options.eod);
   FLOTILLA_REQUIRE(eod, ErrorKind::bad_input, options.tokenizer.string(), ": ",
-                   options.eod.empty() ? std::string{"says of no token that it ends a document; name one: --eod TOKEN (flotilla train: --data.eod TOKEN)"}
-                                       : text("has no token ", in_quotes(options.eod)));
+                   options.eod.empty()
+                       ? std::string{"says of no token that it ends a document; name one: --eod TOKEN (flotilla train: --data.eod TOKEN)"}
+                       : text("has no token ", in_quotes(options.eod)));
   return eod;
 }
 
@@ -125,7 +126,8 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
 /// repeated.
 [[noreturn]] void leave(PartialOutput& output, const Error& error) {
   if (error.kind() != ErrorKind::bad_input && output.resumable())
-    throw Error{error.kind(), text(error.what(), "; what is done is kept in ", output.folder().string(), ", and the same command goes on from there")};
+    throw Error{error.kind(),
+                text(error.what(), "; what is done is kept in ", output.folder().string(), ", and the same command goes on from there")};
   output.discard();
   throw;
 }

@@ -29,12 +29,13 @@ struct FactorRange {
 };
 
 std::string in_words(const std::string& subject, const FactorRange& r) {
-  const auto factors = formatted("%.2f", r.lowest) == formatted("%.2f", r.highest) ? formatted("%.2f", r.lowest)
-                                                                                  : formatted("%.2f", r.lowest) + formatted(" to %.2f", r.highest);
+  const auto factors = formatted("%.2f", r.lowest) == formatted("%.2f", r.highest)
+                           ? formatted("%.2f", r.lowest)
+                           : formatted("%.2f", r.lowest) + formatted(" to %.2f", r.highest);
   std::string operations = r.is_links ? "" : r.operations;
   if (r.named > most_named) operations += text(", ", r.named - most_named, " more");
-  return text(subject, r.is_links ? " take " : ": operations take ", factors, " times as long as in the profile (",
-              operations, operations.empty() ? "" : "; ", "quartiles ", formatted("%.2f", r.lower_quartile), formatted(" to %.2f", r.upper_quartile),
+  return text(subject, r.is_links ? " take " : ": operations take ", factors, " times as long as in the profile (", operations,
+              operations.empty() ? "" : "; ", "quartiles ", formatted("%.2f", r.lower_quartile), formatted(" to %.2f", r.upper_quartile),
               ", error bar ", percent(r.error_bar), ")");
 }
 

@@ -36,8 +36,8 @@ JsonLine members(const StepRecord& r) {
   if (!r.digest.empty()) line.add("digest", r.digest);
   if (r.sources.empty()) return line;
   line.add_json("sources", list_of(r.sources, [](JsonLine& one, const auto& s) {
-    one.add("source", s.source).add("loss", s.loss).add("tokens", s.tokens);
-  }));
+                  one.add("source", s.source).add("loss", s.loss).add("tokens", s.tokens);
+                }));
   return line;
 }
 JsonLine members(const StartRecord& r) {

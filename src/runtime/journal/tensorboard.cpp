@@ -100,9 +100,7 @@ void TensorboardFile::write(const EvaluationRecord& r) noexcept {
 
 void TensorboardFile::write(const CheckpointRecord& r) noexcept {
   if (!state_) return;
-  state_->write([&] {
-    return event_of_scalars(r.time == 0 ? wall_clock() : r.time, r.step, {{"speed/checkpoint_seconds", r.seconds}});
-  });
+  state_->write([&] { return event_of_scalars(r.time == 0 ? wall_clock() : r.time, r.step, {{"speed/checkpoint_seconds", r.seconds}}); });
 }
 
 }  // namespace flotilla::journal

@@ -78,9 +78,9 @@ std::string event_of_scalars(double time, std::int64_t step, const std::vector<S
 
 std::string event_of_text(double time, std::int64_t step, std::string_view tag, std::string_view markdown) {
   constexpr std::uint64_t dt_string = 7, one = 1;
-  const auto shape = Message{}.add(2, Message{}.add(1, one));                                   // dim.size
-  const auto tensor = Message{}.add(1, dt_string).add(2, shape).add(8, markdown);               // dtype, tensor_shape, string_val
-  const auto metadata = Message{}.add(1, Message{}.add(1, std::string_view{"text"}));           // plugin_data.plugin_name
+  const auto shape = Message{}.add(2, Message{}.add(1, one));                          // dim.size
+  const auto tensor = Message{}.add(1, dt_string).add(2, shape).add(8, markdown);      // dtype, tensor_shape, string_val
+  const auto metadata = Message{}.add(1, Message{}.add(1, std::string_view{"text"}));  // plugin_data.plugin_name
   return framed(event_at(time, step).add(5, Message{}.add(1, Message{}.add(1, tag).add(8, tensor).add(9, metadata))));
 }
 

@@ -74,7 +74,8 @@ std::vector<std::vector<Evidence>> Feedback::gathered(const std::vector<std::vec
       auto& e = evidence[f];
       e.runs = runs[f];
       e.forecast = e.figure.figure == cluster::Correction::Figure::operation ? operations[f] : by_rank[r][f];
-      if (e.figure.figure == cluster::Correction::Figure::messages && type != nullptr) e.allowance = runs[f] * type->interference.message_delay.value;
+      if (e.figure.figure == cluster::Correction::Figure::messages && type != nullptr)
+        e.allowance = runs[f] * type->interference.message_delay.value;
       for (std::size_t at = count + f; at < by_rank[r].size(); at += count) e.measured.push_back(by_rank[r][at]);
     }
   }

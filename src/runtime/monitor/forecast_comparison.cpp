@@ -21,7 +21,10 @@ std::string work_in_words(const simulate::Breakdown& forecast, const simulate::B
     const auto activity = static_cast<simulate::Activity>(a);
     if (std::max(forecast[activity], measured[activity]).value <= 0.005 * most.value) continue;
     const std::string name = activity == simulate::Activity::bubble ? "waiting" : in_words(activity);
-    words += text(named == 0 ? "" : named % most_in_a_line == 0 ? ",\n" : ", ", name, " ", unit.digits(forecast[activity]), " / ", unit.digits(measured[activity]));
+    words += text(named == 0                    ? ""
+                  : named % most_in_a_line == 0 ? ",\n"
+                                                : ", ",
+                  name, " ", unit.digits(forecast[activity]), " / ", unit.digits(measured[activity]));
     ++named;
   }
   return words + " " + unit.name;

@@ -121,7 +121,8 @@ int RankFigures::figure_of(int instruction, int microbatch) const {
 std::vector<double> RankFigures::seconds(std::span<const TimedRun> runs) const {
   std::map<std::pair<int, int>, std::vector<double>> by_instruction;  // and figure: the last microbatch may be another
   for (const auto& run : runs)
-    if (const int figure = figure_of(run.instruction, run.microbatch); figure >= 0) by_instruction[{run.instruction, figure}].push_back(run.seconds);
+    if (const int figure = figure_of(run.instruction, run.microbatch); figure >= 0)
+      by_instruction[{run.instruction, figure}].push_back(run.seconds);
   std::vector<double> sums(figures_.size(), 0);
   for (auto& [key, all] : by_instruction) sums[static_cast<std::size_t>(key.second)] += median_of(all) * static_cast<double>(all.size());
   return sums;
@@ -152,7 +153,8 @@ std::vector<double> RankFigures::traffic(const cluster::Profile& profile, const 
   std::vector<double> sums(figures_.size(), 0);
   for (const auto& issued : program::expand(program_, me_))
     if (const int figure = figure_of(issued.instruction, issued.microbatch); figure >= 0) {
-      const bool last = class_.instructions[static_cast<std::size_t>(issued.instruction)].per_microbatch && issued.microbatch == class_.microbatches - 1;
+      const bool last =
+          class_.instructions[static_cast<std::size_t>(issued.instruction)].per_microbatch && issued.microbatch == class_.microbatches - 1;
       sums[static_cast<std::size_t>(figure)] += traffic[static_cast<std::size_t>(issued.instruction)].forecast[last ? 1 : 0].value;
     }
   return sums;

@@ -119,7 +119,8 @@ void infer(std::vector<Correction>& wrong, const std::map<std::string, Passes>& 
       return is_pass(c) && c.device_type == time.device_type && c.operation == time.operation && c.precision == time.precision;
     };
     const bool ran = std::ranges::any_of(seen, [&](const Case& c) { return same(c.first->figure); });
-    if (ran || std::ranges::any_of(inferred, same) || time.precision != found->second.last.precision || !outside(factor, factor, bar)) continue;
+    if (ran || std::ranges::any_of(inferred, same) || time.precision != found->second.last.precision || !outside(factor, factor, bar))
+      continue;
     Correction c = found->second.last;
     c.operation = time.operation;
     c.tensor_parallel = time.tensor_parallel, c.sequences = time.sequences, c.length = time.length;
@@ -134,7 +135,8 @@ void infer(std::vector<Correction>& wrong, const std::map<std::string, Passes>& 
 
 }  // namespace
 
-std::vector<Correction> wrong_figures(std::span<const std::vector<Evidence>> by_rank, const ProofLimits& limits, const cluster::Profile& profile) {
+std::vector<Correction> wrong_figures(std::span<const std::vector<Evidence>> by_rank, const ProofLimits& limits,
+                                      const cluster::Profile& profile) {
   const auto groups = of_groups(by_rank);
   auto cases = cases_of(by_rank, groups);
   std::vector<std::pair<double, Correction>> found;

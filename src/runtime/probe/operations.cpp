@@ -117,7 +117,8 @@ class Series {
   Certainty certainty() const {
     const auto all = [&](auto holds) { return std::ranges::all_of(all_, [&](const auto& m) { return holds(m.shape_samples); }); };
     if (!all([&](const auto& samples) { return settled(samples, least_rounds, crowded_); })) return Certainty::disturbed;
-    return all_gpus_ && all([](const auto& samples) { return repeats_itself(samples, least_rounds); }) ? Certainty::repeated : Certainty::quiet;
+    return all_gpus_ && all([](const auto& samples) { return repeats_itself(samples, least_rounds); }) ? Certainty::repeated
+                                                                                                       : Certainty::quiet;
   }
 
   /// Rank 0's word: until the budget is spent, at least three rounds, unless one is longer than the budget; beyond it while other

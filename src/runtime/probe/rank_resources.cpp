@@ -52,8 +52,7 @@ std::string to_text(const RankResources& facts) {
       << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache " << facts.last_level_cache.count << "\nmemory_available "
       << facts.memory_available.count << "\ngpu_name " << one_line(facts.gpu_name) << "\ngpu_uuid " << one_line(facts.gpu_uuid)
       << "\ngpu_memory " << facts.gpu_memory.count << "\ngpu_tf32 " << facts.gpu_tf32 << "\nnccl " << facts.nccl << "\ndevice_mpi "
-      << facts.device_mpi << "\nmemory_limit " << facts.memory_limit.count
-      << "\nthreads " << facts.threads << "\ncpus";
+      << facts.device_mpi << "\nmemory_limit " << facts.memory_limit.count << "\nthreads " << facts.threads << "\ncpus";
   for (int cpu : facts.cpus.usable) out << ' ' << cpu;
   out << '\n';
   return out.str();

@@ -19,8 +19,8 @@ struct RankResources {
   std::string software;
   std::string gpu_name{}, gpu_uuid{};  ///< of the GPU that it computes on; empty: it computes on CPUs
   Bytes gpu_memory{};
-  bool gpu_tf32 = false;  ///< it rounds fp32 operands of products to TF32
-  bool nccl = false;      ///< it is there, for that GPU
+  bool gpu_tf32 = false;    ///< it rounds fp32 operands of products to TF32
+  bool nccl = false;        ///< it is there, for that GPU
   bool device_mpi = false;  ///< the MPI library takes that GPU's memory, by its own word
   bool operator==(const RankResources&) const = default;
 };

@@ -86,9 +86,9 @@ class Workbench {
   std::vector<std::byte> copied_;
   Clock clock_ = nullptr;
   Seconds started_{};
-  std::vector<Seconds> times_;       ///< where the host computes
-  std::vector<gpu::Event> events_;   ///< the first is before all runs
-  std::size_t recorded_ = 0;         ///< events since the last times()
+  std::vector<Seconds> times_;      ///< where the host computes
+  std::vector<gpu::Event> events_;  ///< the first is before all runs
+  std::size_t recorded_ = 0;        ///< events since the last times()
 };
 
 }  // namespace flotilla::probe

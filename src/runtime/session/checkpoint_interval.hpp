@@ -21,9 +21,9 @@ SaveCost cost_of(const journal::CheckpointRecord&);
 /// what nobody measures. Chosen, not tuned.
 inline constexpr double writing_share = 0.1;
 
-/// The time between the end of a pause and the begin of the next save that loses least of a job, `mtbf` being the mean time between failures
-/// of the whole job (Daly 2006, "A higher order estimate of the optimum checkpoint interval for restart dumps", eq. 37; its first term is
-/// Young's of 1974). Longer where saves would be written for more than `writing_share` of the time.
+/// The time between the end of a pause and the begin of the next save that loses least of a job, `mtbf` being the mean time between
+/// failures of the whole job (Daly 2006, "A higher order estimate of the optimum checkpoint interval for restart dumps", eq. 37; its first
+/// term is Young's of 1974). Longer where saves would be written for more than `writing_share` of the time.
 Seconds best_checkpoint_interval(const SaveCost&, Seconds mtbf);
 
 /// How often nodes fail: what the site says of one, taken for one failure seen in that time, and what this run has seen since. That is the

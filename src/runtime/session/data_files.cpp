@@ -45,7 +45,9 @@ Paths shared(const comm::World& world, const Paths& files, Seconds deadline) {
 class Preparation {
  public:
   Preparation(const RunConfig& config, ingest::CacheEvents events) : data_{config.data}, events_{std::move(events)} {
-    events_.go_on = [this, go_on = events_.go_on](const ingest::TokenizeProgress& progress) { return go_on(progress) && !stop_.received(); };
+    events_.go_on = [this, go_on = events_.go_on](const ingest::TokenizeProgress& progress) {
+      return go_on(progress) && !stop_.received();
+    };
   }
 
   const signals::StopSignals& stop() const { return stop_; }
@@ -83,8 +85,9 @@ void tokenize(const comm::World& world, const RunConfig& config, const ingest::C
   comm::agree(world, mine, config.comm.deadline);
   const auto stopped = what_stopped(world, preparation.stop(), config.comm.deadline);
   if (!stopped.empty())
-    throw StoppedBeforeStart{ErrorKind::temporary, text(stopped, ": stopped before the first step; tokens made so far are kept, and the same "
-                                                                 "job goes on from there")};
+    throw StoppedBeforeStart{ErrorKind::temporary, text(stopped,
+                                                        ": stopped before the first step; tokens made so far are kept, and the same "
+                                                        "job goes on from there")};
 }
 
 /// "shards.txt": a name on each line, relative to the manifest's folder; blank lines and lines that begin with # are passed over.
@@ -95,8 +98,8 @@ Paths listed_in(const std::filesystem::path& manifest) {
   for (int number = 1; std::getline(lines, line); ++number) {
     while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r')) line.pop_back();
     if (line.empty() || line.front() == '#') continue;
-    FLOTILLA_REQUIRE(std::ranges::none_of(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }), ErrorKind::bad_input, manifest.string(),
-                     ":", number, ": expected a file name without control characters, got ", in_quotes(line));
+    FLOTILLA_REQUIRE(std::ranges::none_of(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }), ErrorKind::bad_input,
+                     manifest.string(), ":", number, ": expected a file name without control characters, got ", in_quotes(line));
     files.push_back(manifest.parent_path() / line);
   }
   FLOTILLA_REQUIRE(!files.empty(), ErrorKind::bad_input, manifest.string(), ": names no file; expected one on each line");
@@ -121,7 +124,8 @@ void require_apart(const std::vector<SourceFiles>& sources) {
   for (const auto& source : sources) training.insert(source.training.begin(), source.training.end());
   for (const auto& source : sources)
     for (const auto& file : source.validation)
-      FLOTILLA_REQUIRE(!training.contains(file), ErrorKind::bad_input, file.string(), ": is training and validation data; take it out of one of them");
+      FLOTILLA_REQUIRE(!training.contains(file), ErrorKind::bad_input, file.string(),
+                       ": is training and validation data; take it out of one of them");
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ MemoryNeed need_here(const RunContext& place, const Before& before, const Lowere
   const MemoryNeed on_gpu{(arenas + (type == nullptr ? Bytes{} : type->context)).count, limit.count};
   const auto after = lowered.host_memory(here);
   const Bytes copies = before.host_memory.pinned + before.host_memory.state + after.pinned + after.state;
-  const MemoryNeed on_host{(program::migration_peak({}, copies) + place.runtime_constant).count, type == nullptr ? 0 : type->host_memory.count};
+  const MemoryNeed on_host{(program::migration_peak({}, copies) + place.runtime_constant).count,
+                           type == nullptr ? 0 : type->host_memory.count};
   return tighter(on_gpu, on_host);
 }
 
@@ -149,9 +150,12 @@ PlanAhead::~PlanAhead() = default;
 
 void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank speaker, const std::optional<NextPlan>& next) {
   FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
-  const RunContext beside{world_,         place.config,       place.data,   place.runtime,     place.runtime_constant,
-                          place.threads, place.device, place.schedule, place.phases, place.plans, place.plan_is_given};
-  thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena, work.trainer ? work.trainer->host_memory() : program::HostMemory{}, work.save_copy}, speaker, next);
+  const RunContext beside{world_,       place.config,   place.data,   place.runtime, place.runtime_constant, place.threads,
+                          place.device, place.schedule, place.phases, place.plans,   place.plan_is_given};
+  thread_ = std::make_unique<Thread>(beside,
+                                     Before{work.chosen.plan, work.chosen.profile, work.arena,
+                                            work.trainer ? work.trainer->host_memory() : program::HostMemory{}, work.save_copy},
+                                     speaker, next);
 }
 
 bool PlanAhead::over() const noexcept { return thread_ && thread_->over(); }

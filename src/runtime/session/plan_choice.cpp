@@ -49,7 +49,10 @@ void decide(const ChoiceRequest& request, const std::optional<KeptPlan>& kept, i
 void correct(const comm::World& world, const ChoiceRequest& request, ChosenPlan& chosen, Seconds deadline) {
   const auto corrected = comm::agree_on(
       world, "reading the corrected profile",
-      [&] { return world.rank() == decider && !request.corrected.empty() ? corrected_of(chosen.profile, request.corrected) : std::nullopt; }, deadline);
+      [&] {
+        return world.rank() == decider && !request.corrected.empty() ? corrected_of(chosen.profile, request.corrected) : std::nullopt;
+      },
+      deadline);
   if (shared_text(world, decider, corrected ? "yes" : "", deadline).empty()) return;
   if (corrected) log::info("the profile is used as this run corrected it: ", request.corrected.string());
   chosen.profile = shared_profile(world, decider, corrected ? *corrected : cluster::Profile{}, "the corrected profile", deadline);

@@ -68,7 +68,8 @@ ProfileFeedback feedback_of(const monitor::Proof& proof, const cluster::Profile&
   record.forecast_seconds = forecast.value;
   record.corrected_seconds = by(feedback.profile).value;
   record.measured_seconds = proof.measured.value;
-  feedback.nearer = std::abs(record.corrected_seconds - record.measured_seconds) < std::abs(record.forecast_seconds - record.measured_seconds);
+  feedback.nearer =
+      std::abs(record.corrected_seconds - record.measured_seconds) < std::abs(record.forecast_seconds - record.measured_seconds);
   return feedback;
 }
 

@@ -27,7 +27,8 @@ std::string names(const RunContext& place, const ActivePlan& work, std::span<con
   std::string all;
   for (const auto& s : slow)
     all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
-  if (all.empty()) return work.corrected ? "by what this run measured of its devices and links" : "all devices and links are back to normal speed";
+  if (all.empty())
+    return work.corrected ? "by what this run measured of its devices and links" : "all devices and links are back to normal speed";
   return all;
 }
 
@@ -40,8 +41,8 @@ std::optional<NextPlan> plan_again(const RunContext& place, const search::PlanRe
     request.should_stop = [&] { return stop.stop_requested(); };
     auto runtime = place.runtime;
     runtime.library_scratch = least_scratch(place, job.length);
-    const auto better =
-        better_plan({work.chosen, work.active_ranks, place.world.size(), slow, steps_left, runtime, place.runtime_constant}, std::move(request));
+    const auto better = better_plan({work.chosen, work.active_ranks, place.world.size(), slow, steps_left, runtime, place.runtime_constant},
+                                    std::move(request));
     if (!better) return std::nullopt;
     return NextPlan{
         better->plan,

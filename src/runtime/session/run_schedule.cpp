@@ -25,8 +25,8 @@ std::optional<std::string> saved_words(const std::optional<checkpoint::Loaded>& 
 
 [[noreturn]] void refuse(const checkpoint::Loaded& saved, const char* key, const std::string& expected, const std::string& words,
                          const char* option) {
-  throw Error{ErrorKind::bad_input, text((saved.directory / "manifest.json").string(), ": /provenance/", key, ": expected ", expected, ", got ",
-                                         in_quotes(words), "; ", option, " overrides it")};
+  throw Error{ErrorKind::bad_input, text((saved.directory / "manifest.json").string(), ": /provenance/", key, ": expected ", expected,
+                                         ", got ", in_quotes(words), "; ", option, " overrides it")};
 }
 
 std::optional<std::int64_t> saved_steps(const std::optional<checkpoint::Loaded>& saved, const char* key, const char* option) {
@@ -34,7 +34,8 @@ std::optional<std::int64_t> saved_steps(const std::optional<checkpoint::Loaded>&
   if (!words) return std::nullopt;
   std::int64_t steps = 0;
   const auto read = std::from_chars(words->data(), words->data() + words->size(), steps);
-  if (read.ec != std::errc{} || read.ptr != words->data() + words->size() || steps <= 0) refuse(*saved, key, "a number of steps", *words, option);
+  if (read.ec != std::errc{} || read.ptr != words->data() + words->size() || steps <= 0)
+    refuse(*saved, key, "a number of steps", *words, option);
   return steps;
 }
 
@@ -67,7 +68,8 @@ RunSchedule run_schedule(const RunConfig& config, const std::optional<checkpoint
     result.schedule = *t.learning_rate_schedule;
   else
     result.schedule = saved_schedule(saved).value_or(train::RateSchedule::cosine);
-  result.steps = t.decay_steps > 0 ? t.decay_steps : saved_steps(saved, steps_key, "--training.decay-steps").value_or(declared_steps(config));
+  result.steps =
+      t.decay_steps > 0 ? t.decay_steps : saved_steps(saved, steps_key, "--training.decay-steps").value_or(declared_steps(config));
   result.cooldown = cooldown_of(t, result, saved);
   return result;
 }
@@ -91,8 +93,9 @@ std::vector<std::string> remarks_on(const RunConfig& config, const RunSchedule& 
   const bool ends = train::decays(schedule.schedule) && t.learning_rate != t.minimum_learning_rate;
   const auto declared = declared_steps(config);
   if (ends && t.decay_steps == 0 && schedule.steps != declared)
-    remarks.push_back(text("the learning rate decays over ", schedule.steps, " steps, as in the checkpoint, not over the ", declared, " of ",
-                           config.phases.empty() ? "--training.steps" : "all phases", "; to change that: --training.decay-steps ", declared));
+    remarks.push_back(text("the learning rate decays over ", schedule.steps, " steps, as in the checkpoint, not over the ", declared,
+                           " of ", config.phases.empty() ? "--training.steps" : "all phases", "; to change that: --training.decay-steps ",
+                           declared));
   return remarks;
 }
 

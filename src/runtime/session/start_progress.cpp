@@ -65,7 +65,8 @@ void StartProgress::narrate(const std::stop_token& stop) const {
     const auto pause = std::chrono::duration<double>{std::max((began_ + next - now()).value, 0.0)};
     ended.wait_for(lock, stop, pause, [] { return false; });
     if (stop.stop_requested()) return;
-    log::info("started ", now() - began_, " ago, waiting for: ", what_start_waits_for(watch_.reached(), [&](Rank rank) { return world_.name(rank); }));
+    log::info("started ", now() - began_,
+              " ago, waiting for: ", what_start_waits_for(watch_.reached(), [&](Rank rank) { return world_.name(rank); }));
   }
 }
 

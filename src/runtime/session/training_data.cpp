@@ -38,7 +38,8 @@ void require_documents(const std::vector<const data::Corpus*>& corpora, const Ru
   if (!data.separate_documents || data.document_end >= 0) return;
   for (const auto* corpus : corpora)
     for (const auto& section : corpus->sections())
-      FLOTILLA_REQUIRE(section.file->has_documents(), ErrorKind::bad_input, section.file->path().string(), ": a ", to_string(section.file->format()),
+      FLOTILLA_REQUIRE(section.file->has_documents(), ErrorKind::bad_input, section.file->path().string(), ": a ",
+                       to_string(section.file->format()),
                        " file does not say where documents end, which data.documents = \"separate\" needs; name the token at their end: "
                        "--data.document-end ID, or give a Megatron .bin and .idx");
 }
@@ -49,8 +50,8 @@ std::string remark_on(const std::vector<data::Source>& sources, int vocabulary) 
   for (const auto& source : sources)
     for (const auto& section : source.corpus.sections())
       if (section.file->format() == data::Format::text && vocabulary > 4 * bytes)
-        return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ", vocabulary,
-                    ": the others are never trained; name the model's tokenizer: data.tokenizer = \"tokenizer.json\"");
+        return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ",
+                    vocabulary, ": the others are never trained; name the model's tokenizer: data.tokenizer = \"tokenizer.json\"");
   return "";
 }
 
@@ -76,7 +77,9 @@ std::string fingerprint_of(const std::vector<data::Source>& sources, const std::
   auto hash = fnv1a("mixture");
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const auto& source = sources[i];
-    hash = fnv1a(text(source.name, " ", formatted("%.17g", source.weight), " ", source.epochs, " ", hex(source.corpus.fingerprint(files[i])), "\n"), hash);
+    hash = fnv1a(
+        text(source.name, " ", formatted("%.17g", source.weight), " ", source.epochs, " ", hex(source.corpus.fingerprint(files[i])), "\n"),
+        hash);
   }
   return hex(hash);
 }
@@ -91,15 +94,16 @@ data::Sampler validation_of(const RunConfig& config, std::vector<data::Source> s
       const auto there = validation.sequences_per_epoch(static_cast<int>(i), phase.length);
       const auto& name = validation.sources()[i].name;
       FLOTILLA_REQUIRE(there >= config.training.evaluate_sequences, ErrorKind::bad_input, "--training.evaluate-sequences is ",
-                       config.training.evaluate_sequences, ", the validation data", name.empty() ? "" : " of source " + in_quotes(name), " holds ",
-                       there, " sequences of ", phase.length, " tokens; ask for fewer or give more data");
+                       config.training.evaluate_sequences, ", the validation data", name.empty() ? "" : " of source " + in_quotes(name),
+                       " holds ", there, " sequences of ", phase.length, " tokens; ask for fewer or give more data");
     }
   return validation;
 }
 
 void require_enough(const data::Sampler& training, const RunConfig& config) {
-  FLOTILLA_REQUIRE(training.steps() >= config.training.steps, ErrorKind::bad_input, "the epochs of all sources end after step ", training.steps(),
-                   ", and training.steps is ", config.training.steps, "; allow a source more epochs, or ask for fewer steps");
+  FLOTILLA_REQUIRE(training.steps() >= config.training.steps, ErrorKind::bad_input, "the epochs of all sources end after step ",
+                   training.steps(), ", and training.steps is ", config.training.steps,
+                   "; allow a source more epochs, or ask for fewer steps");
 }
 
 /// The sections of a source in the order of the record, which has the same ones.
@@ -149,7 +153,10 @@ TrainingData open_data(const RunConfig& config, const std::vector<SourceFiles>& 
     fingerprints.push_back(source.corpus.file_fingerprints());
     record.push_back(record_of(source, fingerprints.back()));
   }
-  TrainingData data{{training, sampler_options(config), sampling(phases_of(config))}, {}, fingerprint_of(training, fingerprints), std::move(record),
+  TrainingData data{{training, sampler_options(config), sampling(phases_of(config))},
+                    {},
+                    fingerprint_of(training, fingerprints),
+                    std::move(record),
                     remark_on(training, config.architecture.vocabulary)};
   require_enough(data.training, config);
   if (config.training.evaluate_every > 0) data.validation = validation_of(config, std::move(validation));

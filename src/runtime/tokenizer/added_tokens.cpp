@@ -57,7 +57,8 @@ std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text,
     if (entry == next_.end()) break;
     node = entry->second;
     ++place;
-    if (const auto token = ends_[static_cast<std::size_t>(node)]; token >= 0) found = {at, place, &tokens_[static_cast<std::size_t>(token)]};
+    if (const auto token = ends_[static_cast<std::size_t>(node)]; token >= 0)
+      found = {at, place, &tokens_[static_cast<std::size_t>(token)]};
   }
   return found;
 }
@@ -77,11 +78,13 @@ bool AddedTokens::stands_alone(std::string_view text, const Found& found) const 
 void AddedTokens::strip(std::string_view text, std::size_t from, Found& found) const {
   if (found.token->lstrip) {
     auto first = found.first;
-    for (auto before = character_before(text, first); is_white_space(before); before = character_before(text, first)) first -= before.size();
+    for (auto before = character_before(text, first); is_white_space(before); before = character_before(text, first))
+      first -= before.size();
     found.first = std::max(first, from);
   }
   if (found.token->rstrip)
-    for (auto after = character_at(text, found.last); is_white_space(after); after = character_at(text, found.last)) found.last += after.size();
+    for (auto after = character_at(text, found.last); is_white_space(after); after = character_at(text, found.last))
+      found.last += after.size();
 }
 
 void AddedTokens::split(std::string_view text, const Take& take) const {

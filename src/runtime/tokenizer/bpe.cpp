@@ -25,9 +25,7 @@ std::int32_t find_or_none(const Vocabulary& vocabulary, std::string_view token) 
   return found == vocabulary.end() ? -1 : found->second;
 }
 
-std::string fallback_name(std::size_t byte) {
-  return {'<', '0', 'x', hexadecimal[byte >> 4], hexadecimal[byte & 15], '>'};
-}
+std::string fallback_name(std::size_t byte) { return {'<', '0', 'x', hexadecimal[byte >> 4], hexadecimal[byte & 15], '>'}; }
 
 /// The byte that such a name is of.
 std::optional<char> fallback_byte(std::string_view token) {

@@ -84,9 +84,9 @@ class Bpe {
   Vocabulary vocabulary_;
   MergeTable merges_;
   BpeOptions options_;
-  Vocabulary words_;                              ///< by the text they stand for; only if merges are ignored
-  std::array<std::int32_t, 256> bytes_{};         ///< tokens of bytes, or of characters below U+0080; -1: none
-  std::array<std::int32_t, 256> fallback_{};      ///< <0x00> to <0xFF>; -1: none
+  Vocabulary words_;                                            ///< by the text they stand for; only if merges are ignored
+  std::array<std::int32_t, 256> bytes_{};                       ///< tokens of bytes, or of characters below U+0080; -1: none
+  std::array<std::int32_t, 256> fallback_{};                    ///< <0x00> to <0xFF>; -1: none
   std::unordered_map<std::uint32_t, std::int32_t> characters_;  ///< by their bytes of UTF-8, as one number
   bool apart_at_spaces_ = false;
 };

@@ -7,9 +7,7 @@ namespace {
 
 constexpr std::size_t others_begin = 0x100;
 
-constexpr bool is_itself(std::size_t byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
+constexpr bool is_itself(std::size_t byte) { return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae; }
 
 struct ByteSpelling {
   std::array<char16_t, 256> character{};

@@ -50,11 +50,16 @@ void Normalizer::add(const files::Json& step) {
     steps_.emplace_back(Replace{pattern_of(step.at("pattern")), step.get_string("content")});
   } else {
     step.expect_keys({"type"});
-    if (type == "NFC") steps_.emplace_back(NormalForm::nfc);
-    else if (type == "NFD") steps_.emplace_back(NormalForm::nfd);
-    else if (type == "NFKC") steps_.emplace_back(NormalForm::nfkc);
-    else if (type == "NFKD") steps_.emplace_back(NormalForm::nfkd);
-    else step.at("type").refuse(in_quotes(type) + " is not supported; expected NFC, NFD, NFKC, NFKD, Prepend, Replace or Sequence");
+    if (type == "NFC")
+      steps_.emplace_back(NormalForm::nfc);
+    else if (type == "NFD")
+      steps_.emplace_back(NormalForm::nfd);
+    else if (type == "NFKC")
+      steps_.emplace_back(NormalForm::nfkc);
+    else if (type == "NFKD")
+      steps_.emplace_back(NormalForm::nfkd);
+    else
+      step.at("type").refuse(in_quotes(type) + " is not supported; expected NFC, NFD, NFKC, NFKD, Prepend, Replace or Sequence");
   }
 }
 

@@ -55,7 +55,8 @@ void PreTokenizer::add(const files::Json& step) {
 
 void PreTokenizer::add_split(const files::Json& step) {
   step.expect_keys({"type", "pattern", "behavior", "invert"});
-  steps_.emplace_back(Split{pattern_of(step.at("pattern")), behavior_of(step.at("behavior")), step.has("invert") && step.get_bool("invert")});
+  steps_.emplace_back(
+      Split{pattern_of(step.at("pattern")), behavior_of(step.at("behavior")), step.has("invert") && step.get_bool("invert")});
 }
 
 /// `trim_offsets` is about places in the text, which nobody asks for here.

@@ -39,7 +39,8 @@ std::array<std::string, 2> pair_of(const Json& merge) {
   }
   const auto both = merge.as_string();
   const auto space = both.find(' ');
-  if (space == both.npos || both.find(' ', space + 1) != both.npos) merge.refuse("expected two tokens with a space between them, got " + in_quotes(both));
+  if (space == both.npos || both.find(' ', space + 1) != both.npos)
+    merge.refuse("expected two tokens with a space between them, got " + in_quotes(both));
   return {both.substr(0, space), both.substr(space + 1)};
 }
 
@@ -65,7 +66,8 @@ MergeTable merges_of(const Json& list, const Vocabulary& vocabulary) {
 Bpe model_of(const Json& model, Alphabet alphabet) {
   if (model.has("type") && model.get_string("type") != "BPE") {
     const auto type = model.get_string("type");
-    model.at("type").refuse(in_quotes(type) + " is not supported; expected BPE" + (type == "Unigram" ? " (or give SentencePiece's .model)" : ""));
+    model.at("type").refuse(in_quotes(type) + " is not supported; expected BPE" +
+                            (type == "Unigram" ? " (or give SentencePiece's .model)" : ""));
   }
   model.expect_keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback",
                      "ignore_merges", "vocab", "merges"});
@@ -83,9 +85,9 @@ Bpe model_of(const Json& model, Alphabet alphabet) {
 
 AddedToken added_token(const Json& object) {
   object.expect_keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-  return {object.get_string("content"),       static_cast<std::int32_t>(object.at("id").as_int64(0, largest_token)),
-          object.get_bool("single_word"),     object.get_bool("lstrip"),
-          object.get_bool("rstrip"),          object.get_bool("normalized"),
+  return {object.get_string("content"),   static_cast<std::int32_t>(object.at("id").as_int64(0, largest_token)),
+          object.get_bool("single_word"), object.get_bool("lstrip"),
+          object.get_bool("rstrip"),      object.get_bool("normalized"),
           object.get_bool("special")};
 }
 
@@ -159,12 +161,14 @@ Json part(const Json& document, const char* key) { return document.has(key) ? do
 
 std::unique_ptr<const Tokenizer> read_hugging_face(const std::filesystem::path& path) {
   const auto document = Json::read(path);
-  document.expect_keys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"});
+  document.expect_keys(
+      {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder", "model"});
   check_post_processor(document);
   const Normalizer normalizer{part(document, "normalizer")};
   PreTokenizer pre_tokenizer{part(document, "pre_tokenizer")};
   auto model = model_of(document.at("model"), pre_tokenizer.alphabet());
-  const auto added = document.has("added_tokens") ? added_tokens_of(document.at("added_tokens"), model.vocabulary()) : std::vector<AddedToken>{};
+  const auto added =
+      document.has("added_tokens") ? added_tokens_of(document.at("added_tokens"), model.vocabulary()) : std::vector<AddedToken>{};
   return std::make_unique<HuggingFaceTokenizer>(HuggingFaceTokenizer::Parts{
       tokens_in(added, false, normalizer), tokens_in(added, true, normalizer), normalizer, std::move(pre_tokenizer), std::move(model),
       by_content(added, false), by_content(added, true), end_of_document(path, added)});

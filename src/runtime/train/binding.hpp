@@ -19,13 +19,13 @@ struct BoundInstruction {
   const program::Instruction* instruction = nullptr;
   int microbatch = 0;
   int sequences = 0;
-  std::vector<int> waits;                ///< positions in the list
-  compute::Task task;                    ///< operands for every op; operation, layer, parts for computations
+  std::vector<int> waits;                          ///< positions in the list
+  compute::Task task;                              ///< operands for every op; operation, layer, parts for computations
   comm::PersistentOperation* operation = nullptr;  ///< messages and collectives, by MPI
-  bool launched = false;                 ///< goes from GPU to GPU by NCCL instead
-  bool on_device = false;                ///< MPI takes its operands from the GPU's memory
-  Bytes size;                            ///< of the message or collective
-  bool awaited_by_other_thread = false;  ///< some instruction of the other thread waits for this one
+  bool launched = false;                           ///< goes from GPU to GPU by NCCL instead
+  bool on_device = false;                          ///< MPI takes its operands from the GPU's memory
+  Bytes size;                                      ///< of the message or collective
+  bool awaited_by_other_thread = false;            ///< some instruction of the other thread waits for this one
 };
 
 class Connections;
@@ -79,8 +79,6 @@ class Binding {
 };
 
 /// Queues of messages and collectives run on the communication thread, compute and copy on the caller's.
-inline bool on_comm_thread(const program::Instruction& instruction) {
-  return program::moved_by_host(instruction);
-}
+inline bool on_comm_thread(const program::Instruction& instruction) { return program::moved_by_host(instruction); }
 
 }  // namespace flotilla::train

@@ -128,15 +128,14 @@ void Connections::connect_devices(const program::Program& training, const std::v
   device_memory_groups_.resize(groups.size());
   const auto by = [&](Transport transport) { return std::ranges::count(has_[static_cast<std::size_t>(transport)], true) > 1; };
   if (by(Transport::nccl))
-    device_groups_ = comm::form_device_groups(active_, groups_, wanted(training, groups, Transport::nccl), gpu, ordered_sum_on(gpu), deadline_);
+    device_groups_ =
+        comm::form_device_groups(active_, groups_, wanted(training, groups, Transport::nccl), gpu, ordered_sum_on(gpu), deadline_);
   if (by(Transport::device_mpi))
     device_memory_groups_ = comm::form_device_memory_groups(active_, groups, groups_, wanted(training, groups, Transport::device_mpi), gpu,
                                                             ordered_sum_on(gpu), deadline_);
   std::string mine;
   for (std::size_t g = 0; g < groups.size(); ++g)
-    mine += static_cast<char>(device_groups_[g]         ? Transport::nccl
-                              : device_memory_groups_[g] ? Transport::device_mpi
-                                                         : Transport::host);
+    mine += static_cast<char>(device_groups_[g] ? Transport::nccl : device_memory_groups_[g] ? Transport::device_mpi : Transport::host);
   for (const auto& theirs : mpi::all_gather_strings(active_.control(), mine, deadline_))
     for (std::size_t g = 0; g < groups.size(); ++g) connected_[g] = std::max(connected_[g], static_cast<Transport>(theirs[g]));
 }

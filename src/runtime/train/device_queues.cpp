@@ -62,12 +62,12 @@ DeviceQueues::Copy DeviceQueues::copy_of(const BoundInstruction& issued, Role ro
 void DeviceQueues::prepare(int index, Entry& entry) {
   const auto& issued = bound(index);
   const std::int64_t length = binding_.program().plan.length;
-  std::visit(Overloaded{[&](const program::MessageEnd& message) { prepare_message(issued, message, entry); },
-                        [&](const program::Collective& collective) { prepare_collective(issued, collective, entry); },
-                        [&](const program::TokenLoad&) { prepare_input(index, Role::tokens, length + 1, entry); },
-                        [&](const program::DocumentLoad&) { prepare_input(index, Role::document_starts, length, entry); },
-                        [](const auto&) {}},
-             issued.instruction->work);
+  std::visit(
+      Overloaded{[&](const program::MessageEnd& message) { prepare_message(issued, message, entry); },
+                 [&](const program::Collective& collective) { prepare_collective(issued, collective, entry); },
+                 [&](const program::TokenLoad&) { prepare_input(index, Role::tokens, length + 1, entry); },
+                 [&](const program::DocumentLoad&) { prepare_input(index, Role::document_starts, length, entry); }, [](const auto&) {}},
+      issued.instruction->work);
 }
 
 /// `values` int32 of each sequence. Runs that share a place on the host share the event that it was read.

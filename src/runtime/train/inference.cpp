@@ -43,8 +43,9 @@ class Inference::State {
     if (mirror_) mirror_->upload();
     for (const auto& part : rank_class().parts)
       if (part.weights != part.parameters)
-        backends_.front()->convert({reinterpret_cast<const float*>(binding().buffer(part.parameters)), static_cast<std::size_t>(part.elements)},
-                                   binding().buffer(part.weights));
+        backends_.front()->convert(
+            {reinterpret_cast<const float*>(binding().buffer(part.parameters)), static_cast<std::size_t>(part.elements)},
+            binding().buffer(part.weights));
     rest(0);
     held_.clear();
     mirror_.reset();
@@ -127,8 +128,8 @@ class Inference::State {
 
   LogitRows logits_of(std::size_t number, const compute::Task& task) const {
     const auto& program = programs_[number];
-    const auto columns = model::share(program.plan.model.vocabulary, class_of(program, rank_).shape.tensor_parallel,
-                                      binding().rank_binding().tensor_index);
+    const auto columns =
+        model::share(program.plan.model.vocabulary, class_of(program, rank_).shape.tensor_parallel, binding().rank_binding().tensor_index);
     const auto of = [this, number, task, columns](std::int64_t row) {
       std::vector<float> logits(static_cast<std::size_t>(columns.count()));
       backends_[number]->read_logits(task, row, logits);
@@ -147,7 +148,7 @@ class Inference::State {
   std::vector<std::unique_ptr<compute::Backend>> backends_;  ///< by program
   CommThread comm_;
   std::vector<std::unique_ptr<ProgramExecution>> executions_;  ///< by program
-  std::optional<StateMirror> mirror_;                   ///< until the parameters are adopted
+  std::optional<StateMirror> mirror_;                          ///< until the parameters are adopted
   std::vector<checkpoint::LocalTensor> held_;
   std::vector<compute::TokenScore> scores_;
 };

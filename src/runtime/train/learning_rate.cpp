@@ -46,7 +46,8 @@ RateSchedule parse_rate_schedule(std::string_view name) {
   const auto found = std::ranges::find(names, name);
   std::string all;
   for (const auto& one : names) all += (all.empty() ? "" : ", ") + one;
-  FLOTILLA_REQUIRE(found != names.end(), ErrorKind::bad_input, "expected a learning-rate schedule, one of ", all, ", got ", in_quotes(name));
+  FLOTILLA_REQUIRE(found != names.end(), ErrorKind::bad_input, "expected a learning-rate schedule, one of ", all, ", got ",
+                   in_quotes(name));
   return static_cast<RateSchedule>(found - names.begin());
 }
 

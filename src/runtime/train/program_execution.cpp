@@ -12,7 +12,8 @@ std::optional<gpu::DeviceContext> open_gpu(const compute::ComputeDevice& device)
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options, int cache) {
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = class_of(program, rank);
-  const bool documents = std::ranges::any_of(c.instructions, [](const auto& i) { return i.template as<program::DocumentLoad>() != nullptr; });
+  const bool documents =
+      std::ranges::any_of(c.instructions, [](const auto& i) { return i.template as<program::DocumentLoad>() != nullptr; });
   return {program.plan.model, program.plan.length, c.shape.tensor_parallel,   binding.tensor_index, program.plan.precision,
           options.threads,    options.seed,        c.shape.sequence_parallel, options.device,       cache,
           documents};

@@ -143,7 +143,8 @@ class Trainer::State {
   std::span<const float> gradient(int tensor) {
     for (const auto& part : binding_.rank_class().parts)
       for (const auto& slot : part.slots)
-        if (slot.tensor == tensor && slot.trained) return {gradients_in(part.gradients) + slot.offset, static_cast<std::size_t>(slot.elements)};
+        if (slot.tensor == tensor && slot.trained)
+          return {gradients_in(part.gradients) + slot.offset, static_cast<std::size_t>(slot.elements)};
     return {};
   }
 
@@ -273,9 +274,8 @@ class Trainer::State {
                                  : floats(whole_parameters(part), slot);
         local.precision = training_.plan.precision;
         if (local.precision != Precision::fp32)
-          local.weights = {
-              reinterpret_cast<const std::uint16_t*>(state_in(part.weights, StateMirror::Direction::to_host)) + slot.offset,
-              static_cast<std::size_t>(slot.elements)};
+          local.weights = {reinterpret_cast<const std::uint16_t*>(state_in(part.weights, StateMirror::Direction::to_host)) + slot.offset,
+                           static_cast<std::size_t>(slot.elements)};
         if (part.shards.empty() && slot.trained) {
           local.moment1 = floats(part.moment1, slot);
           local.moment2 = floats(part.moment2, slot);
@@ -370,7 +370,7 @@ class Trainer::State {
   std::vector<checkpoint::LocalTensor> held_;
   std::int64_t step_ = 0, optimizer_steps_ = 0;
   int evaluated_source_ = 0;
-  std::uint64_t digest_ = 0;            ///< of those whose losses it has summed
+  std::uint64_t digest_ = 0;  ///< of those whose losses it has summed
   std::optional<LossScale> loss_scale_;
 };
 

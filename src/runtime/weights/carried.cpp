@@ -6,20 +6,9 @@
 namespace flotilla::weights {
 namespace {
 
-constexpr const char* names[] = {"config.json",
-                                 "generation_config.json",
-                                 "tokenizer.json",
-                                 "tokenizer_config.json",
-                                 "tokenizer.model",
-                                 "spiece.model",
-                                 "vocab.json",
-                                 "merges.txt",
-                                 "special_tokens_map.json",
-                                 "added_tokens.json",
-                                 "chat_template.jinja",
-                                 "LICENSE",
-                                 "LICENSE.txt",
-                                 "NOTICE"};
+constexpr const char* names[] = {
+    "config.json", "generation_config.json",  "tokenizer.json",    "tokenizer_config.json", "tokenizer.model", "spiece.model", "vocab.json",
+    "merges.txt",  "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",   "LICENSE",         "LICENSE.txt",  "NOTICE"};
 
 }  // namespace
 

@@ -104,7 +104,8 @@ class Exporter {
   std::vector<std::pair<const Target*, Adapter>> adapters() const {
     std::vector<std::pair<const Target*, Adapter>> all;
     for (const Target& target : targets_)
-      if (const auto adapter = adapter_of(model_.config(), model_.tensors(), target.tensor, target.number)) all.emplace_back(&target, *adapter);
+      if (const auto adapter = adapter_of(model_.config(), model_.tensors(), target.tensor, target.number))
+        all.emplace_back(&target, *adapter);
     return all;
   }
 

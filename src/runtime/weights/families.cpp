@@ -115,9 +115,12 @@ constexpr NameRow bloom[] = {
 };
 
 constexpr Family families[] = {
-    {"gpt2", "transformer.", gpt2},   {"opt", "model.", opt},     {"gpt_neo", "transformer.", gpt_neo}, {"llama", "model.", llama},
-    {"mistral", "model.", llama},     {"qwen2", "model.", llama}, {"qwen3", "model.", llama},           {"gpt_neox", "gpt_neox.", gpt_neox},
-    {"bloom", "transformer.", bloom}, {"gemma2", "model.", gemma}, {"gemma3_text", "model.", gemma},
+    {"gpt2", "transformer.", gpt2},       {"opt", "model.", opt},
+    {"gpt_neo", "transformer.", gpt_neo}, {"llama", "model.", llama},
+    {"mistral", "model.", llama},         {"qwen2", "model.", llama},
+    {"qwen3", "model.", llama},           {"gpt_neox", "gpt_neox.", gpt_neox},
+    {"bloom", "transformer.", bloom},     {"gemma2", "model.", gemma},
+    {"gemma3_text", "model.", gemma},
 };
 
 }  // namespace

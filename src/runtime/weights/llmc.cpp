@@ -8,11 +8,22 @@
 namespace flotilla::weights::llmc {
 namespace {
 
-constexpr std::array<std::string_view, 16> names{
-    "embedding.word",        "embedding.position",     "norm1.weight",           "norm1.bias",
-    "attention.qkv.weight",  "attention.qkv.bias",     "attention.out.weight",   "attention.out.bias",
-    "norm2.weight",          "norm2.bias",             "feed_forward.up.weight", "feed_forward.up.bias",
-    "feed_forward.down.weight", "feed_forward.down.bias", "head.norm.weight",       "head.norm.bias"};
+constexpr std::array<std::string_view, 16> names{"embedding.word",
+                                                 "embedding.position",
+                                                 "norm1.weight",
+                                                 "norm1.bias",
+                                                 "attention.qkv.weight",
+                                                 "attention.qkv.bias",
+                                                 "attention.out.weight",
+                                                 "attention.out.bias",
+                                                 "norm2.weight",
+                                                 "norm2.bias",
+                                                 "feed_forward.up.weight",
+                                                 "feed_forward.up.bias",
+                                                 "feed_forward.down.weight",
+                                                 "feed_forward.down.bias",
+                                                 "head.norm.weight",
+                                                 "head.norm.bias"};
 
 /// Without the block that it belongs to.
 std::string_view kind_of(std::string_view name) {

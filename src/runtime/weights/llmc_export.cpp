@@ -15,9 +15,11 @@ namespace fs = std::filesystem;
 
 /// llm.c has one kind of GPT-2: with tanh's GELU, four times as many columns in between, and an epsilon of 1e-5.
 void require_llmc_has(const model::Config& c, const fs::path& step) {
-  const bool same = c.family == "gpt2" && c.tied_head && c.activation == model::Activation::gelu_tanh && c.feed_forward == 4 * c.hidden && c.norm_epsilon == 1e-5;
-  FLOTILLA_REQUIRE(same, ErrorKind::bad_input, step.string(), ": llm.c has no such model; expected a GPT-2 with a tied head, gelu_new, n_inner of 4 n_embd (",
-                   4 * c.hidden, ") and an epsilon of 1e-5; export it by flotilla export hf");
+  const bool same = c.family == "gpt2" && c.tied_head && c.activation == model::Activation::gelu_tanh && c.feed_forward == 4 * c.hidden &&
+                    c.norm_epsilon == 1e-5;
+  FLOTILLA_REQUIRE(same, ErrorKind::bad_input, step.string(),
+                   ": llm.c has no such model; expected a GPT-2 with a tied head, gelu_new, n_inner of 4 n_embd (", 4 * c.hidden,
+                   ") and an epsilon of 1e-5; export it by flotilla export hf");
 }
 
 std::array<std::int32_t, llmc::numbers> header_of(const model::Config& c, Precision precision, int padded) {
@@ -36,7 +38,8 @@ std::array<std::int32_t, llmc::numbers> header_of(const model::Config& c, Precis
 }  // namespace
 
 ExportReport export_llmc(const fs::path& step, const fs::path& path, Precision precision) {
-  FLOTILLA_REQUIRE(precision != Precision::fp16, ErrorKind::bad_input, path.string(), ": llm.c has no model files in fp16; write fp32 or bf16");
+  FLOTILLA_REQUIRE(precision != Precision::fp16, ErrorKind::bad_input, path.string(),
+                   ": llm.c has no model files in fp16; write fp32 or bf16");
   const Unfinished unfinished{path};
   StoredModel model{step};
   const auto config = model.config().fully_trained();
@@ -56,7 +59,8 @@ ExportReport export_llmc(const fs::path& step, const fs::path& path, Precision p
     target.source.transposed = false;
     target.source.shape = tensors[static_cast<std::size_t>(number)].shape;
     model.read(target, [&](std::span<const float> rows) { writer.write(rows); });
-    if (tensors[static_cast<std::size_t>(number)].axis == model::Axis::vocabulary) writer.write(std::vector<float>(static_cast<std::size_t>(padding)));
+    if (tensors[static_cast<std::size_t>(number)].axis == model::Axis::vocabulary)
+      writer.write(std::vector<float>(static_cast<std::size_t>(padding)));
   }
   writer.close();
   unfinished.finish();

@@ -27,8 +27,8 @@ struct Header {
 int field(const store::MappedFile& file, llmc::Field which, const char* name, std::int64_t least, std::int64_t most) {
   std::int32_t value = 0;
   std::memcpy(&value, file.bytes().data() + 4 * which, sizeof value);
-  FLOTILLA_REQUIRE(value >= least && value <= most, ErrorKind::bad_input, file.path().string(), ": byte ", 4 * which, " of the header: ",
-                   name, " is ", value, "; expected ", least == most ? text(least) : text(least, " to ", most));
+  FLOTILLA_REQUIRE(value >= least && value <= most, ErrorKind::bad_input, file.path().string(), ": byte ", 4 * which,
+                   " of the header: ", name, " is ", value, "; expected ", least == most ? text(least) : text(least, " to ", most));
   return value;
 }
 
@@ -38,8 +38,8 @@ Precision precision_in(const store::MappedFile& file) {
     std::memcpy(&magic, file.bytes().data(), sizeof magic);
     std::memcpy(&version, file.bytes().data() + 4, sizeof version);
   }
-  FLOTILLA_REQUIRE(magic == llmc::magic, ErrorKind::bad_input, file.path().string(), ": is no model file of llm.c; expected 1024 bytes of header that begin with the number ",
-                   llmc::magic);
+  FLOTILLA_REQUIRE(magic == llmc::magic, ErrorKind::bad_input, file.path().string(),
+                   ": is no model file of llm.c; expected 1024 bytes of header that begin with the number ", llmc::magic);
   FLOTILLA_REQUIRE(version == llmc::fp32_version || version == llmc::bf16_version, ErrorKind::bad_input, file.path().string(),
                    ": byte 4 of the header: the version is ", version, "; expected ", llmc::fp32_version, " (fp32) or ", llmc::bf16_version,
                    " (bf16)", version == 1 ? ", which today's train_gpt2.py of llm.c writes" : "");

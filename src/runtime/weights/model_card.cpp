@@ -17,8 +17,8 @@ std::string row(std::string_view what, std::string_view value) { return text("| 
 }  // namespace
 
 std::string model_card(const checkpoint::Manifest& manifest, const plan::Plan& plan, Precision precision) {
-  std::string card = text("---\nlibrary_name: transformers\n---\n\n# ", printable(plan.model.name), "\n\nTrained with Flotilla ", FLOTILLA_VERSION,
-                          ", exported from the checkpoint of step ", manifest.step, ".\n\n| | |\n|---|---|\n");
+  std::string card = text("---\nlibrary_name: transformers\n---\n\n# ", printable(plan.model.name), "\n\nTrained with Flotilla ",
+                          FLOTILLA_VERSION, ", exported from the checkpoint of step ", manifest.step, ".\n\n| | |\n|---|---|\n");
   card += row("family", plan.model.family);
   card += row("weights", to_string(precision));
   if (const auto& lora = plan.model.lora; lora.on()) card += row("LoRA", text("rank ", lora.rank, ", alpha ", lora.alpha));

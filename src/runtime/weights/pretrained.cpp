@@ -121,7 +121,8 @@ void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span
     for (std::int64_t o = 0; o < box.outer; ++o)
       for (std::int64_t i = 0; i < box.inner;) {
         const auto count = std::min(box.inner - i, most_at_once);
-        const auto run = values.subspan(static_cast<std::size_t>(box.local_offset + o * box.local_stride + i), static_cast<std::size_t>(count));
+        const auto run =
+            values.subspan(static_cast<std::size_t>(box.local_offset + o * box.local_stride + i), static_cast<std::size_t>(count));
         const auto read = state_->read_run(static_cast<std::size_t>(tensor), box.global_offset + o * box.global_stride + i, run);
         i += read;
         resident += read;

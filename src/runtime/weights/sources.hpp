@@ -7,9 +7,9 @@
 
 namespace flotilla::weights {
 
-/// One of Hugging Face's tensors as a part of one of ours. Both are rows of equally many columns (a vector's have one), where a transposed one
-/// counts as turned back. Rows correspond in blocks: row their_first + b * their_stride + i of theirs is row our_first + b * our_stride + i
-/// of ours, for every block b < blocks and i < block_rows.
+/// One of Hugging Face's tensors as a part of one of ours. Both are rows of equally many columns (a vector's have one), where a transposed
+/// one counts as turned back. Rows correspond in blocks: row their_first + b * their_stride + i of theirs is row our_first + b * our_stride
+/// + i of ours, for every block b < blocks and i < block_rows.
 struct TensorSource {
   std::string name;
   std::vector<std::int64_t> shape;  ///< as in their files

@@ -17,8 +17,7 @@ namespace flotilla::weights {
 namespace fs = std::filesystem;
 
 Unfinished::Unfinished(const fs::path& final_name) : final_{final_name.has_filename() ? final_name : final_name.parent_path()} {
-  FLOTILLA_REQUIRE(!files::facts_of(final_), ErrorKind::bad_input, final_.string(),
-                   ": exists and is not overwritten; write another name");
+  FLOTILLA_REQUIRE(!files::facts_of(final_), ErrorKind::bad_input, final_.string(), ": exists and is not overwritten; write another name");
   path_ = final_.string() + "." + files::unguessable() + ".tmp";
 }
 

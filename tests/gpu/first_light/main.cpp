@@ -26,9 +26,9 @@ int check() {
 
 int device() {
   const auto& facts = first_light::target().device.facts();
-  std::cout << "{\"name\": \"" << facts.name << "\", \"architecture\": \"sm_" << facts.major << facts.minor << "\", \"multiprocessors\": "
-            << facts.multiprocessors << ", \"memory_bytes\": " << facts.memory.count << ", \"driver\": \"" << gpu::driver_name(gpu::presence())
-            << "\", \"kernels\": \"" << compute::kernels_description() << "\"}\n";
+  std::cout << "{\"name\": \"" << facts.name << "\", \"architecture\": \"sm_" << facts.major << facts.minor
+            << "\", \"multiprocessors\": " << facts.multiprocessors << ", \"memory_bytes\": " << facts.memory.count << ", \"driver\": \""
+            << gpu::driver_name(gpu::presence()) << "\", \"kernels\": \"" << compute::kernels_description() << "\"}\n";
   return 0;
 }
 

@@ -186,8 +186,7 @@ void head(Report& report) {
   auto* const stats = a.raw<float>(3 * std::int64_t{rows});
   const KernelHeadRows shape{s.vocabulary, 0, s.length, rows, 1, pitch};
   const gpu::LaunchShape grid{.blocks_x = rows, .threads = row_threads};
-  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, logits, static_cast<const std::int32_t*>(tokens),
-                shape);
+  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, logits, static_cast<const std::int32_t*>(tokens), shape);
   report.kernel("head_gradient_bf16", {4.0 * static_cast<double>(n)}, grid, logits, Floats{stats}, static_cast<const std::int32_t*>(tokens),
                 shape, 1e-4f);
 }
@@ -213,14 +212,12 @@ void attention(Report& report) {
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
   const auto run = [&](const std::string& kind, const std::string& title, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward,
                        const KernelDropout& dropout) {
-    report.kernel_as(kind + "_forward_64_bf16" + title, kind + "_forward_64_bf16",
-                     {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, Halves{qkv}, one_document, shape, dropout);
-    report.kernel_as(kind + "_queries_64_bf16" + title, kind + "_queries_64_bf16",
-                     {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient}, Floats{lse}, one_document,
-                     shape, dropout);
-    report.kernel_as(kind + "_keys_64_bf16" + title, kind + "_keys_64_bf16",
-                     {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse}, one_document, shape,
-                     dropout);
+    report.kernel_as(kind + "_forward_64_bf16" + title, kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv},
+                     Halves{qkv}, one_document, shape, dropout);
+    report.kernel_as(kind + "_queries_64_bf16" + title, kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots,
+                     Halves{qkv}, Halves{out}, Halves{gradient}, Floats{lse}, one_document, shape, dropout);
+    report.kernel_as(kind + "_keys_64_bf16" + title, kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots},
+                     Halves{qkv}, Halves{gradient}, Floats{lse}, one_document, shape, dropout);
   };
   run("attention", "", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)), {});
   if (target().device.facts().major < 8) return;
@@ -307,8 +304,9 @@ void products(Report& report) {
     const auto *x = a.halves(of_a), *w = a.halves(of_b);
     auto* const y = a.raw<std::byte>((spec.c_fp32 ? 4 : 2) * of_c);
     const double m = static_cast<double>(spec.m), n = static_cast<double>(spec.n), k = static_cast<double>(spec.k);
-    report.add("product_" + name + "_bf16", {2 * (m * k + n * k) + (spec.c_fp32 ? 8 : 2) * m * n, 2 * m * n * k},
-               [&] { library.run(spec, {x, w, nullptr, y}, target().stream); });
+    report.add("product_" + name + "_bf16", {2 * (m * k + n * k) + (spec.c_fp32 ? 8 : 2) * m * n, 2 * m * n * k}, [&] {
+      library.run(spec, {x, w, nullptr, y}, target().stream);
+    });
   };
   struct Linear {
     const char* name;

@@ -61,8 +61,10 @@ struct DeviceKernel {
  private:
   template <class T>
   static T there(T value) {
-    if constexpr (std::is_pointer_v<T>) return static_cast<T>(carry(value));
-    else return value;
+    if constexpr (std::is_pointer_v<T>)
+      return static_cast<T>(carry(value));
+    else
+      return value;
   }
 };
 

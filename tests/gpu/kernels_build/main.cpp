@@ -8,6 +8,5 @@ int main(int, char** words) {
   flotilla::gpu::DeviceFacts device;
   device.major = std::atoi(words[1]) / 10;
   device.minor = std::atoi(words[1]) % 10;
-  std::cout << flotilla::compute::kernels_description() << '\n'
-            << flotilla::compute::why_no_kernels(device, std::atoi(words[2])) << '\n';
+  std::cout << flotilla::compute::kernels_description() << '\n' << flotilla::compute::why_no_kernels(device, std::atoi(words[2])) << '\n';
 }

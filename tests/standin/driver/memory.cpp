@@ -48,7 +48,9 @@ bool is_device(const void* p) {
   return at >= memory().forbidden && at < memory().forbidden + window;
 }
 
-int device_of(const void* p) { return static_cast<int>((static_cast<const char*>(p) - memory().forbidden) / static_cast<std::ptrdiff_t>(per_device)); }
+int device_of(const void* p) {
+  return static_cast<int>((static_cast<const char*>(p) - memory().forbidden) / static_cast<std::ptrdiff_t>(per_device));
+}
 
 void* host_view(const void* p) {
   char* at = static_cast<char*>(const_cast<void*>(p));

@@ -10,7 +10,7 @@ namespace flotilla::compute::cuda {
 struct AttentionCase {
   int length, heads, groups, size, window;
   bool drops;
-  int slopes = 0;  ///< heads of the model, where they have slopes
+  int slopes = 0;                            ///< heads of the model, where they have slopes
   std::vector<std::int32_t> documents = {};  ///< lengths of the first sequence's, and of the others backwards; empty: one
   float cap = 0;
 };
@@ -94,8 +94,8 @@ Buffer<E> cached_outputs(const AttentionCase& c, AttentionOperands<E> o, hostgpu
   return output;
 }
 
-/// `Kernel::forward` and `backward` (operands, order) run a kind of kernels. `operand_rounding`: half a unit of what probabilities and gradients
-/// of scores are rounded to before they are multiplied.
+/// `Kernel::forward` and `backward` (operands, order) run a kind of kernels. `operand_rounding`: half a unit of what probabilities and
+/// gradients of scores are rounded to before they are multiplied.
 template <class E, class Kernel>
 void check_attention(const AttentionCase& c, const std::string& name, double operand_rounding, hostgpu::Order order) {
   constexpr int sequences = 2, first_sequence = 3, first_head = 1;
@@ -169,9 +169,10 @@ void check_attention(const AttentionCase& c, const std::string& name, double ope
         }
         for (std::size_t k = 0; k < many; ++k) {
           const auto other = static_cast<std::size_t>(s * c.length + from) + k;
-          const double probability = std::exp(score[k]) / sum, ds = probability * (dp[k] * mask[k] - dot) * value(shape.scale) * (c.cap > 0 ? 1 - std::pow(score[k] / value(c.cap), 2) : 1);
-          const double ds_size =
-              probability * value(shape.scale) * (10 + std::abs(dp[k] * mask[k]) + std::abs(dot)) * relative * 4 + operand_rounding * std::abs(ds);
+          const double probability = std::exp(score[k]) / sum, ds = probability * (dp[k] * mask[k] - dot) * value(shape.scale) *
+                                                                    (c.cap > 0 ? 1 - std::pow(score[k] / value(c.cap), 2) : 1);
+          const double ds_size = probability * value(shape.scale) * (10 + std::abs(dp[k] * mask[k]) + std::abs(dot)) * relative * 4 +
+                                 operand_rounding * std::abs(ds);
           for (std::size_t e = 0; e < d; ++e) {
             const double q = qkv.at(row * pitch + query_at + e), key = qkv.at(other * pitch + key_at + e),
                          g = gradient.at(row * width + head + e);

@@ -12,8 +12,8 @@
 #include "flotilla/base/half.hpp"
 #include "target.hpp"
 
-/// Kernels against references in fp64. target.hpp is where they run: the host (host/) or a device (tests/gpu/first_light). What includes this
-/// is compiled without sanitizers: it takes no inline function of the kernels', or the linker might give the kernels the copy that no
+/// Kernels against references in fp64. target.hpp is where they run: the host (host/) or a device (tests/gpu/first_light). What includes
+/// this is compiled without sanitizers: it takes no inline function of the kernels', or the linker might give the kernels the copy that no
 /// sanitizer sees.
 namespace flotilla::compute::cuda {
 
@@ -43,7 +43,9 @@ inline double value(bfloat16 v) { return static_cast<double>(std::bit_cast<float
 inline double value(float16 v) { return static_cast<double>(half_to_float(v.bits)); }
 inline void set(float16& to, double v) { to = {half_from_float(static_cast<float>(v))}; }
 inline void set(float& to, double v) { to = static_cast<float>(v); }
-inline void set(bfloat16& to, double v) { to = {static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(v)) + 0x8000u) >> 16)}; }
+inline void set(bfloat16& to, double v) {
+  to = {static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(v)) + 0x8000u) >> 16)};
+}
 
 /// Memory of its own that kernels reach, exactly so long, NaN until written.
 template <class T>

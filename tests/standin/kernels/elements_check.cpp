@@ -35,8 +35,9 @@ void check_activations(hostgpu::Order order, PointwiseActivation kind, const cha
     // exp has 2 units more on a device, and an argument of |2 u| carries its own error into it.
     const double error = fp32 * (16 + 8 * std::abs(u)) * (1 + std::abs(v));
     forward.add(y.at(i), reference, rounding<E> * std::abs(reference) + error);
-    backward.add(back.at(i), gradient.at(i) * slope,
-                 rounding<E> * std::abs(gradient.at(i) * slope) + 4 * error * (1 + std::abs(v)) * std::abs(gradient.at(i)) + subnormal<E> + 1e-30);
+    backward.add(
+        back.at(i), gradient.at(i) * slope,
+        rounding<E> * std::abs(gradient.at(i) * slope) + 4 * error * (1 + std::abs(v)) * std::abs(gradient.at(i)) + subnormal<E> + 1e-30);
   }
 }
 
@@ -83,8 +84,9 @@ void check_rotation(hostgpu::Order order, bool documents) {
   for (int p = 0; p < length; ++p)
     for (int i = 0; i < size / 2; ++i)
       set(angles[p * size + i], std::cos(p * 0.3 + i)), set(angles[p * size + size / 2 + i], std::sin(p * 0.3 + i));
-  hostgpu::run({1, bands}, {element_threads}, 0, order,
-               [&] { Kernels<E>::rotate(turned, angles, documents ? starts.get() : nullptr, rows, pitch, band, step, heads, size, length); });
+  hostgpu::run({1, bands}, {element_threads}, 0, order, [&] {
+    Kernels<E>::rotate(turned, angles, documents ? starts.get() : nullptr, rows, pitch, band, step, heads, size, length);
+  });
   Comparison there{std::string{"rotate"} + suffix<E>}, back{std::string{"rotate back"} + suffix<E>};
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < pitch; ++c) {
@@ -104,8 +106,9 @@ void check_rotation(hostgpu::Order order, bool documents) {
     }
   Buffer<E> returned{rows * pitch};
   returned.copy(turned);
-  hostgpu::run({1, bands}, {element_threads}, 0, order,
-               [&] { Kernels<E>::rotate(returned, angles, documents ? starts.get() : nullptr, rows, pitch, band, step, heads, -size, length); });
+  hostgpu::run({1, bands}, {element_threads}, 0, order, [&] {
+    Kernels<E>::rotate(returned, angles, documents ? starts.get() : nullptr, rows, pitch, band, step, heads, -size, length);
+  });
   for (std::size_t i = 0; i < x.size(); ++i) back.add(returned.at(i), x.at(i), 4 * rounding<E> * (1 + std::abs(x.at(i))) * 2);
 }
 

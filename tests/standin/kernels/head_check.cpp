@@ -31,9 +31,9 @@ void all(hostgpu::Order order, int members, float cap) {
     gradients.back()->copy(*logits.back());
   }
   for (std::size_t m = 0; m < shapes.size(); ++m)
-    hostgpu::run({rows}, {row_threads}, 0, order,
-                 [&] { Kernels<E>::head_gradient(*gradients[m], gathered, tokens, shapes[m], scale); });
-  Comparison stats{std::string{"head_stats"} + suffix<E>}, caps{std::string{"head_stats capped"} + suffix<E>}, back{std::string{"head_gradient"} + suffix<E>};
+    hostgpu::run({rows}, {row_threads}, 0, order, [&] { Kernels<E>::head_gradient(*gradients[m], gathered, tokens, shapes[m], scale); });
+  Comparison stats{std::string{"head_stats"} + suffix<E>}, caps{std::string{"head_stats capped"} + suffix<E>},
+      back{std::string{"head_gradient"} + suffix<E>};
   for (int row = 0; row < rows; ++row) {
     const int target = tokens[static_cast<std::size_t>(row / length * (length + 1) + row % length + 1)];
     double sum = 0;

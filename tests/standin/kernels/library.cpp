@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <tuple>
 
-#include "kernel_base.hpp"
 #include "host_kernels.hpp"
+#include "kernel_base.hpp"
 #undef threadIdx
 #undef blockIdx
 #undef blockDim

@@ -45,8 +45,9 @@ void forward(const Case& c, hostgpu::Order order) {
       const double x = (sum.at(row * w + j) - mean) * deviation, scaled = x * (value(c.offset) + weight.at(j)),
                    reference = scaled + (c.rms ? 0 : norm_bias.at(j));
       // Sums of `width` terms in at most width / 128 + 12 additions one after the other; a mean's error is of the values' size.
-      const double error = (c.width / 128 + 16) * fp32 *
-                           (std::abs(scaled) + deviation * (std::abs(mean) + 1) * (value(c.offset) + std::abs(weight.at(j))) + std::abs(reference));
+      const double error =
+          (c.width / 128 + 16) * fp32 *
+          (std::abs(scaled) + deviation * (std::abs(mean) + 1) * (value(c.offset) + std::abs(weight.at(j))) + std::abs(reference));
       normed.add(y.at(row * w + j), reference, rounding<E> * std::abs(reference) + error);
     }
   }
@@ -181,8 +182,9 @@ void norms_of_heads(hostgpu::Order order, const HeadBands& b) {
 template <class E>
 void all(hostgpu::Order order) {
   // The second width has a tail within 16 bytes, the third is more than one pass of a block.
-  for (const Case& c : {Case{5, 64, false, true, true, true, true}, Case{3, 77, true, false, false, true, true}, Case{3, 77, true, true, true, false, true, 1},
-                        Case{2, 1160, false, true, false, false, true}, Case{3, 72, false, true, true, true, false}}) {
+  for (const Case& c : {Case{5, 64, false, true, true, true, true}, Case{3, 77, true, false, false, true, true},
+                        Case{3, 77, true, true, true, false, true, 1}, Case{2, 1160, false, true, false, false, true},
+                        Case{3, 72, false, true, true, true, false}}) {
     forward<E>(c, order);
     backward<E>(c, order);
   }

@@ -17,7 +17,8 @@ void all(hostgpu::Order order) {
   Buffer<E> table{held * width}, gathered{rows * width}, gradient{rows * width};
   Buffer<float> words{held * width}, positions{length * width}, of_documents{length * width};
   Buffer<std::int32_t> starts{rows};
-  for (int row = 0; row < rows; ++row) starts[static_cast<std::size_t>(row)] = row % length < 7 ? 0 : row % length < 8 + row / length ? 7 : 8 + row / length;
+  for (int row = 0; row < rows; ++row)
+    starts[static_cast<std::size_t>(row)] = row % length < 7 ? 0 : row % length < 8 + row / length ? 7 : 8 + row / length;
   table.normal(random), gradient.normal(random);
   words.fill(0.25f), positions.fill(0.25f), of_documents.fill(0.25f);
   hostgpu::run({rows}, {row_threads}, 0, order,
@@ -31,8 +32,7 @@ void all(hostgpu::Order order) {
                [&] { Kernels<E>::scatter_positions(of_documents, gradient, starts, sequences, length, first_row, held_rows, width); });
   Comparison gather{std::string{"gather_tokens"} + suffix<E>}, scatter{std::string{"scatter_tokens"} + suffix<E>};
   Comparison place{std::string{"scatter_positions"} + suffix<E>}, in_document{std::string{"scatter_positions of documents"} + suffix<E>};
-  std::vector<float> sums(held * width, 0.25f), at_positions(length * width, 0.25f),
-      at_starts(length * width, 0.25f);
+  std::vector<float> sums(held * width, 0.25f), at_positions(length * width, 0.25f), at_starts(length * width, 0.25f);
   for (int row = 0; row < rows; ++row) {
     const int marked = tokens[static_cast<std::size_t>(row / length * (length + 1) + row % length)];
     const int token = (marked < 0 ? ~marked : marked) - first_token;

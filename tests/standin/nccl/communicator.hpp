@@ -10,8 +10,8 @@
 
 #include "nccl_api.hpp"
 
-/// A libnccl.so.2 for tests: the functions of nccl_api.hpp as NVIDIA documents them, between processes of one machine over files that they map,
-/// their work on streams of the stand-in driver. It says aloud what NCCL leaves undefined: unlike calls of one place in the order, use
+/// A libnccl.so.2 for tests: the functions of nccl_api.hpp as NVIDIA documents them, between processes of one machine over files that they
+/// map, their work on streams of the stand-in driver. It says aloud what NCCL leaves undefined: unlike calls of one place in the order, use
 /// before ready, two threads in one communicator.
 ///
 ///   FLOTILLA_STANDIN_NCCL_VERSION      what it calls itself (default 22809)

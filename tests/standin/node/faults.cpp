@@ -98,7 +98,8 @@ int clock_gettime(clockid_t which, timespec* time) {
   const int result = real(which, time);
   if (result != 0) return result;
   if (which == CLOCK_REALTIME && faults().clock != 0) *time = time_of(seconds_of(*time) + faults().clock);
-  if (which == CLOCK_THREAD_CPUTIME_ID && faults().cpu >= 0 && sched_getcpu() == faults().cpu) *time = time_of(seconds_of(*time) * faults().factor);
+  if (which == CLOCK_THREAD_CPUTIME_ID && faults().cpu >= 0 && sched_getcpu() == faults().cpu)
+    *time = time_of(seconds_of(*time) * faults().factor);
   return result;
 }
 
@@ -133,7 +134,8 @@ int dnnl_primitive_execute(const void* primitive, void* stream, int count, const
   if (faults().bit == 0 || call < faults().bit || (call - faults().bit) % every != 0) return result;
   for (int i = 0; i < count; ++i) {
     void* data = nullptr;
-    if (arguments[i].argument == destination && address_of(arguments[i].memory, &data) == 0 && data != nullptr) *static_cast<unsigned char*>(data) ^= 0x10;
+    if (arguments[i].argument == destination && address_of(arguments[i].memory, &data) == 0 && data != nullptr)
+      *static_cast<unsigned char*>(data) ^= 0x10;
   }
   return result;
 }

@@ -34,7 +34,8 @@ struct Order {
 void run(Triple grid, Triple block, std::size_t dynamic_shared, Order, void (*body)(void*), void* argument);
 template <class Body>
 void run(Triple grid, Triple block, std::size_t dynamic_shared, Order order, Body&& body) {
-  run(grid, block, dynamic_shared, order, [](void* p) { (*static_cast<std::remove_reference_t<Body>*>(p))(); }, &body);
+  run(
+      grid, block, dynamic_shared, order, [](void* p) { (*static_cast<std::remove_reference_t<Body>*>(p))(); }, &body);
 }
 
 /// The block's shared variable of this key: NaN until written.
@@ -51,7 +52,8 @@ struct Lanes {
   std::uint64_t* out;
 };
 /// Every lane of `mask` comes with a value; the last computes all results by `whole`. `fence`: memory is ordered among them.
-std::uint64_t collective(unsigned mask, std::uint64_t value, const char* what, bool fence, void (*whole)(Lanes, const void*), const void* argument);
+std::uint64_t collective(unsigned mask, std::uint64_t value, const char* what, bool fence, void (*whole)(Lanes, const void*),
+                         const void* argument);
 
 /// Bytes arrive when they are waited for and not before.
 void copy_async(void* to, const void* from, unsigned size);
@@ -114,7 +116,9 @@ inline void load_matrices(std::uint32_t (&words)[4], const void* row, bool trans
   const unsigned group = lane / 4, pair = lane % 4 * 2;
   for (unsigned matrix = 0; matrix < 4; ++matrix) {
     const auto element = [&](unsigned r, unsigned c) {
-      const auto source = [=](int asking) { return static_cast<int>(8 * matrix + (transposed ? static_cast<unsigned>(asking) % 4 * 2 + r : static_cast<unsigned>(asking) / 4)); };
+      const auto source = [=](int asking) {
+        return static_cast<int>(8 * matrix + (transposed ? static_cast<unsigned>(asking) % 4 * 2 + r : static_cast<unsigned>(asking) / 4));
+      };
       return shuffle(~0u, static_cast<const std::uint16_t*>(row), "ldmatrix", source)[c];
     };
     const std::uint32_t first = transposed ? element(0, group) : element(0, pair);
@@ -143,8 +147,7 @@ inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32
       for (unsigned value = 0; value < 4; ++value) {
         const unsigned low = value / 2, column = i % 4 * 2 + value % 2;  // rows i / 4 and 8 below it
         float sum = lane(i)->c[value];
-        for (unsigned k = 0; k < 16; ++k)
-          sum += lane(i / 4 * 4 + k % 8 / 2)->left(low, k) * lane(column * 4 + k % 8 / 2)->right(k);
+        for (unsigned k = 0; k < 16; ++k) sum += lane(i / 4 * 4 + k % 8 / 2)->left(low, k) * lane(column * 4 + k % 8 / 2)->right(k);
         lane(i)->c[value] = sum;
       }
   };
@@ -178,7 +181,8 @@ struct alignas(16) uint4 {
 #define __syncthreads_or(vote) (hostgpu::barrier((vote) != 0, HOSTGPU_SITE("__syncthreads_or")) != 0)
 
 inline void __syncwarp(unsigned mask = ~0u) {
-  hostgpu::collective(mask, 0, "__syncwarp", true, [](hostgpu::Lanes, const void*) {}, nullptr);
+  hostgpu::collective(
+      mask, 0, "__syncwarp", true, [](hostgpu::Lanes, const void*) {}, nullptr);
 }
 template <class Value>
 Value __shfl_xor_sync(unsigned mask, Value v, int with) {
@@ -191,6 +195,7 @@ inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 
 inline unsigned atomicInc(unsigned* at, unsigned limit) {
   unsigned old = __atomic_load_n(at, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(at, &old, old >= limit ? 0 : old + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (!__atomic_compare_exchange_n(at, &old, old >= limit ? 0 : old + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
   return old;
 }

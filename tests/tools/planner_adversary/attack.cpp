@@ -8,9 +8,9 @@
 namespace flotilla::tools {
 namespace {
 
-constexpr double warm = 0.03;       // of the value: how much worse a step may be at first
+constexpr double warm = 0.03;        // of the value: how much worse a step may be at first
 constexpr int tries_of_a_step = 50;  // until a change is possible
-constexpr int rounds = 4;           // that the search starts anew
+constexpr int rounds = 4;            // that the search starts anew
 
 struct State {
   ChangeablePlan plan;

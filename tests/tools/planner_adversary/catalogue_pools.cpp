@@ -9,8 +9,9 @@
 namespace flotilla::tools {
 namespace {
 
-const std::vector<std::string> types{"A100-40", "A100-80", "V100-16", "V100-32", "H100", "H200", "GH200-96", "L40S", "L4", "T4", "RTX-3090"};
-const std::vector<std::string> models{"gpt2",     "gpt2-medium", "gpt2-large", "gpt2-xl", "opt-125m",
+const std::vector<std::string> types{"A100-40",  "A100-80", "V100-16", "V100-32", "H100",    "H200",
+                                     "GH200-96", "L40S",    "L4",      "T4",      "RTX-3090"};
+const std::vector<std::string> models{"gpt2",     "gpt2-medium", "gpt2-large", "gpt2-xl",  "opt-125m",
                                       "opt-350m", "opt-1.3b",    "opt-2.7b",   "opt-6.7b", "opt-13b"};
 
 void add_devices(search::PlanRequest& request, fixture::Dice& dice, const std::string& type, int zones) {

@@ -94,7 +94,8 @@ void change_devices(ChangeablePlan& p, const PlanRequest& r, Dice& dice) {
 }
 
 void change_recompute(ChangeablePlan& p, const PlanRequest&, Dice& dice) {
-  const auto how = std::array{plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}[static_cast<std::size_t>(dice.pick(0, 2))];
+  const auto how =
+      std::array{plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}[static_cast<std::size_t>(dice.pick(0, 2))];
   if (dice.chance(0.3))
     std::ranges::fill(p.recompute, how);
   else
@@ -102,8 +103,8 @@ void change_recompute(ChangeablePlan& p, const PlanRequest&, Dice& dice) {
 }
 
 void change_schedule(ChangeablePlan& p, const PlanRequest&, Dice& dice) {
-  p.schedule = dice.one_of<plan::ScheduleKind>({plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::interleaved,
-                                                plan::ScheduleKind::zero_bubble});
+  p.schedule = dice.one_of<plan::ScheduleKind>(
+      {plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::interleaved, plan::ScheduleKind::zero_bubble});
   p.chunks = p.schedule == plan::ScheduleKind::interleaved ? dice.pick(2, 4) : 1;
 }
 
@@ -122,8 +123,10 @@ void change_shares(ChangeablePlan& p, const PlanRequest& r, Dice& dice) {
   }
   const Pipeline gives = from, takes = to;
   for (auto& pipeline : p.pipelines) {
-    if (alike(pipeline, takes)) pipeline.sequences += some;
-    else if (alike(pipeline, gives)) pipeline.sequences -= some;
+    if (alike(pipeline, takes))
+      pipeline.sequences += some;
+    else if (alike(pipeline, gives))
+      pipeline.sequences -= some;
   }
   for (const auto& pipeline : p.pipelines)
     if (pipeline.sequences < 1) return;
@@ -179,7 +182,8 @@ void trade_depth(ChangeablePlan& p, const PlanRequest& r, Dice& dice) {
   if (deeper) {
     for (std::size_t s = 0; s < stages; ++s) {
       if (p.layers[s] < 2) return;
-      for (const int layers : {p.layers[s] / 2, p.layers[s] - p.layers[s] / 2}) out.layers.push_back(layers), out.recompute.push_back(p.recompute[s]);
+      for (const int layers : {p.layers[s] / 2, p.layers[s] - p.layers[s] / 2})
+        out.layers.push_back(layers), out.recompute.push_back(p.recompute[s]);
     }
     out.pipelines.clear();
     for (std::size_t i = 0; i + 1 < p.pipelines.size(); i += 2) {
@@ -190,7 +194,8 @@ void trade_depth(ChangeablePlan& p, const PlanRequest& r, Dice& dice) {
       out.pipelines.push_back(std::move(joined));
     }
   } else {
-    for (std::size_t s = 0; s < stages; s += 2) out.layers.push_back(p.layers[s] + p.layers[s + 1]), out.recompute.push_back(p.recompute[s]);
+    for (std::size_t s = 0; s < stages; s += 2)
+      out.layers.push_back(p.layers[s] + p.layers[s + 1]), out.recompute.push_back(p.recompute[s]);
     out.pipelines.clear();
     for (const auto& pipeline : p.pipelines)
       for (const std::size_t of : {std::size_t{0}, std::size_t{1}}) {

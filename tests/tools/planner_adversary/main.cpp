@@ -2,8 +2,8 @@
 //
 //   planner_adversary [--made-up] [--first SEED] [--pools N] [--forecasts N] [--most-gain SHARE] [--most-mean SHARE] [--verbose]
 //
-// Pools are of the hardware catalogue, or made up with limits and other goals (--made-up). Exits with 1 where a gain is above --most-gain or
-// the mean of all above --most-mean.
+// Pools are of the hardware catalogue, or made up with limits and other goals (--made-up). Exits with 1 where a gain is above --most-gain
+// or the mean of all above --most-mean.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -59,14 +59,22 @@ bool parse(int argc, char** argv, Options& o) {
   for (int a = 1; a < argc; ++a) {
     const std::string word = argv[a];
     const auto value = [&] { return a + 1 < argc ? argv[++a] : ""; };
-    if (word == "--made-up") o.made_up = true;
-    else if (word == "--verbose") o.verbose = true;
-    else if (word == "--first") o.first = std::atoi(value());
-    else if (word == "--pools") o.pools = std::atoi(value());
-    else if (word == "--forecasts") o.forecasts = std::atoi(value());
-    else if (word == "--most-gain") o.most_gain = std::atof(value());
-    else if (word == "--most-mean") o.most_mean = std::atof(value());
-    else return false;
+    if (word == "--made-up")
+      o.made_up = true;
+    else if (word == "--verbose")
+      o.verbose = true;
+    else if (word == "--first")
+      o.first = std::atoi(value());
+    else if (word == "--pools")
+      o.pools = std::atoi(value());
+    else if (word == "--forecasts")
+      o.forecasts = std::atoi(value());
+    else if (word == "--most-gain")
+      o.most_gain = std::atof(value());
+    else if (word == "--most-mean")
+      o.most_mean = std::atof(value());
+    else
+      return false;
   }
   return o.pools > 0;
 }
@@ -76,7 +84,9 @@ bool parse(int argc, char** argv, Options& o) {
 int main(int argc, char** argv) {
   Options o;
   if (!parse(argc, argv, o)) {
-    std::fprintf(stderr, "planner_adversary [--made-up] [--first SEED] [--pools N] [--forecasts N] [--most-gain SHARE] [--most-mean SHARE] [--verbose]\n");
+    std::fprintf(
+        stderr,
+        "planner_adversary [--made-up] [--first SEED] [--pools N] [--forecasts N] [--most-gain SHARE] [--most-mean SHARE] [--verbose]\n");
     return 64;
   }
   std::vector<double> gains;

@@ -39,8 +39,9 @@ void require_equal_passes(const plan::Plan& plan, const Runtime& runtime) {
   const int passes = replicas.front().microbatches(plan.quantum);
   for (std::size_t r = 1; r < replicas.size(); ++r)
     if (const int others = replicas[r].microbatches(plan.quantum); others != passes)
-      throw Error{ErrorKind::unavailable, text("shard_optimizer: the runtime '", runtime.name, "' shards weights among replicas of equally ",
-                                               "many microbatches; replica 0 has ", passes, ", replica ", r, " has ", others)};
+      throw Error{ErrorKind::unavailable,
+                  text("shard_optimizer: the runtime '", runtime.name, "' shards weights among replicas of equally ",
+                       "many microbatches; replica 0 has ", passes, ", replica ", r, " has ", others)};
 }
 
 /// Plans with fewer replicas than the runtime shares experts among are forecast, too: a search tries out layers on one.
@@ -169,7 +170,8 @@ class LayerLowering {
     here.rank_class = found->second;
     here.tensor_index = t;
     here.replica = r;
-    const LayerSlots slots = layer_slots(kind, depth(), program_.plan.chunks, shard_group(program_.plan, *runtime_.layers) < replica_count());
+    const LayerSlots slots =
+        layer_slots(kind, depth(), program_.plan.chunks, shard_group(program_.plan, *runtime_.layers) < replica_count());
     if (slots.previous >= 0) here.peers.push_back(device(neighbour(s - 1), r, t));
     if (slots.next >= 0) here.peers.push_back(device(neighbour(s + 1), r, t));
   }

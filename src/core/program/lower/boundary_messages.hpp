@@ -33,8 +33,7 @@ struct BoundaryMessages {
 /// `first_trained` and no further; there are none where it is the number of layers.
 class Correspondence {
  public:
-  Correspondence(const plan::Plan&, const std::vector<plan::BatchPartition>&, const std::vector<schedule::Boundary>&,
-                 int first_trained);
+  Correspondence(const plan::Plan&, const std::vector<plan::BatchPartition>&, const std::vector<schedule::Boundary>&, int first_trained);
   BoundaryMessages of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
   /// The peers alone, in the same order: of ranks whose boundary messages are known from others like them.
   void list_peers(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;

@@ -273,7 +273,8 @@ class Lowering {
 
   int class_of(const ClassKey& kind, int t) {
     const auto [found, fresh] = classes_.try_emplace(kind, static_cast<int>(program_.classes.size()));
-    if (fresh) program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t, cache_}));
+    if (fresh)
+      program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t, cache_}));
     return found->second;
   }
 
@@ -359,11 +360,12 @@ Program lower_inference(const plan::Plan& plan, const Runtime& runtime, int sequ
   require_lowerable(plan, runtime);
   FLOTILLA_REQUIRE(sequences > 0, ErrorKind::bad_input, "inference over ", sequences, " sequences; expected at least 1");
   FLOTILLA_REQUIRE(cache == 0 || (plan.length <= cache && plan.length <= model::attention_block), ErrorKind::bad_input, "passes of ",
-                   plan.length, " tokens and a cache of ", cache, "; expected at most ", model::attention_block, " and no more than it holds");
+                   plan.length, " tokens and a cache of ", cache, "; expected at most ", model::attention_block,
+                   " and no more than it holds");
   auto program = Lowering{plan, runtime, Purpose::inference, sequences, cache}.run();
   for (const RankClass& c : program.classes)
-    FLOTILLA_REQUIRE(cache == 0 || c.microbatches <= 1, ErrorKind::bad_input, "a cache holds the sequences of one microbatch; ", c.microbatches,
-                     " were dealt to a replica of stage ", c.stage);
+    FLOTILLA_REQUIRE(cache == 0 || c.microbatches <= 1, ErrorKind::bad_input, "a cache holds the sequences of one microbatch; ",
+                     c.microbatches, " were dealt to a replica of stage ", c.stage);
   return program;
 }
 

@@ -12,8 +12,8 @@ constexpr double MB = 1e6, MiB = 1 << 20;
 /// PyTorch's allocator reserved 1.19 to 1.31 times what was allocated at the peak (Megatron-LM on V100, jeanzay_v100, by rank).
 constexpr double pytorch_reserved = 0.2;
 
-/// Of what the allocator reserves beside tensors, what it cannot give back where a device is full: blocks beside such as are in use. BLOOM's
-/// runs on 80 GiB have 0.25 to 0.56 of it: one forecast at 76.2 GiB went out of memory, one at 72.1 did not.
+/// Of what the allocator reserves beside tensors, what it cannot give back where a device is full: blocks beside such as are in use.
+/// BLOOM's runs on 80 GiB have 0.25 to 0.56 of it: one forecast at 76.2 GiB went out of memory, one at 72.1 did not.
 constexpr double held_when_full = 0.4 * pytorch_reserved;
 
 /// PyTorch's cross entropy of logits in fp32 keeps the logarithm of their softmax. Its backward pass has the gradients of that and of the

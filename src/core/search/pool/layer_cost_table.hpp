@@ -24,12 +24,12 @@ struct LayerCost {
 struct LayerCostSample {
   bool usable = false;
   LayerCost embedding, block, head;
-  double shared = 0;           ///< bytes of state that embedding and head both count: the token embedding, where one stage holds both
-  double beside = 0;           ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
-  double neighbour = 0;        ///< bytes for every neighbouring stage
-  double once = 0;             ///< bytes once where a stage has blocks or the head: boundary messages, what is computed again
+  double shared = 0;             ///< bytes of state that embedding and head both count: the token embedding, where one stage holds both
+  double beside = 0;             ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
+  double neighbour = 0;          ///< bytes for every neighbouring stage
+  double once = 0;               ///< bytes once where a stage has blocks or the head: boundary messages, what is computed again
   double once_in_one_stage = 0;  ///< the same of a stage that holds all layers, which exchanges no messages
-  double embedding_alone = 0;  ///< bytes for every microbatch in flight of a stage that holds nothing else
+  double embedding_alone = 0;    ///< bytes for every microbatch in flight of a stage that holds nothing else
 };
 
 /// Seconds of one microbatch through a layer, forward and backward, at least: what a layer cost sample finds, without its small plan. Only
@@ -42,9 +42,9 @@ struct LeastPassTime {
 /// Learns what layers cost from small plans of three stages with one replica and three microbatches, so whatever runtime the forecast
 /// knows, the search knows. A device's passes do not depend on its neighbours, so that they are the whole plan's.
 /// Of a described runtime, plans with embedding, blocks and head as stages are forecast.
-/// Of ours, plans with one and with two blocks in each stage, and with one stage, are lowered for their memory: it does not depend on the type, and grows evenly
-/// with blocks and microbatch. Times come from the forecaster's bound of a layer, which leaves out only what members of a tensor-parallel
-/// group wait for each other (0.3 % of a block).
+/// Of ours, plans with one and with two blocks in each stage, and with one stage, are lowered for their memory: it does not depend on the
+/// type, and grows evenly with blocks and microbatch. Times come from the forecaster's bound of a layer, which leaves out only what members
+/// of a tensor-parallel group wait for each other (0.3 % of a block).
 class LayerCostTable {
  public:
   LayerCostTable(const DevicePool&, PlanEvaluator&);

@@ -8,9 +8,7 @@
 namespace flotilla::search::pool {
 namespace {
 
-bool needs_less(const Estimate& a, const Estimate& than) {
-  return a.seconds > 0 && a.full < than.full && a.excess < than.excess;
-}
+bool needs_less(const Estimate& a, const Estimate& than) { return a.seconds > 0 && a.full < than.full && a.excess < than.excess; }
 
 }  // namespace
 

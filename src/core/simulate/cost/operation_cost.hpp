@@ -59,7 +59,8 @@ bool is_measured(const cluster::Profile&, const std::string& device_type, model:
 /// The part of a whole operation's FLOPs that a half of it takes.
 double share_of_whole(const model::Config&, model::Operation half, const model::LayerShape&);
 
-/// Measured (of a size that was not, between its neighbours or in proportion, with what that may be off), else scaled from another degree, else roofline (ProfileCost says more).
+/// Measured (of a size that was not, between its neighbours or in proportion, with what that may be off), else scaled from another degree,
+/// else roofline (ProfileCost says more).
 Cost operation_cost(const cluster::Profile&, const model::Config&, const std::string& device_type, model::Operation,
                     const model::LayerShape&, const Execution& = {});
 

@@ -82,7 +82,8 @@ bool computes(const program::Instruction& instruction) {
 
 /// How often an exchange's rank must notice something before it is over. Both ends of a message do once, and the delay is of both.
 double waits_of(const program::Instruction& instruction) {
-  if (const auto* collective = instruction.as<program::Collective>()) return collective->kind == program::CollectiveKind::all_reduce ? 2 : 1;
+  if (const auto* collective = instruction.as<program::Collective>())
+    return collective->kind == program::CollectiveKind::all_reduce ? 2 : 1;
   return 0.5;
 }
 

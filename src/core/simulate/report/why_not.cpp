@@ -55,7 +55,8 @@ std::optional<Shortage> tightest(const Forecast& forecast, const MemoryLimit& li
     for (Rank rank : kind.ranks) {
       const auto need = tighter_need(kind.memory, limit_of(rank));
       if (!need || (found && need->over() <= found->needed - found->limit)) continue;
-      found = Shortage{rank, static_cast<int>(kind.ranks.size()), kind.stage, "", "", need->needed, need->limit, kind.memory, need->of_host};
+      found =
+          Shortage{rank, static_cast<int>(kind.ranks.size()), kind.stage, "", "", need->needed, need->limit, kind.memory, need->of_host};
     }
   return found;
 }
@@ -98,8 +99,8 @@ std::string in_words(const WhyNot& why) {
                            s.needed - s.limit, " more than its ", s.of_host ? "part of the host's " : "", s.limit);
   if (s.ranks > 1) words += text(" (as ", s.ranks - 1, " more of this kind)");
   const auto& host = s.memory.on_host;
-  words += "\nused by " + (s.of_host ? text("the copy of the state ", host.state, ", pinned buffers ", host.pinned, ", the rest of the process ",
-                                            host.process)
+  words += "\nused by " + (s.of_host ? text("the copy of the state ", host.state, ", pinned buffers ", host.pinned,
+                                            ", the rest of the process ", host.process)
                                      : contributors_in_words(s.memory));
   return words + "\n" + (why.remedy ? remedy_in_words(*why.remedy) : "no change that was tried makes it fit");
 }

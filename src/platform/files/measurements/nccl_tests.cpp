@@ -59,7 +59,8 @@ std::vector<bench::Series> read_nccl_tests(const fs::path& path) {
   const Json document = Json::read(path);
   if (!document.is_object() || !document.has("results")) document.refuse(expected);
   const auto series_of = [&](std::string quantity, const char* unit) {
-    return bench::Series{program_of(document), version_of(document), std::move(quantity), unit, hosts_of(document), path.string(), {}, fault_of(document)};
+    return bench::Series{program_of(document), version_of(document), std::move(quantity), unit, hosts_of(document), path.string(), {},
+                         fault_of(document)};
   };
   std::vector<bench::Series> all;
   for (const auto& [placement, words] : {std::pair{"out_of_place", "out of place"}, std::pair{"in_place", "in place"}}) {

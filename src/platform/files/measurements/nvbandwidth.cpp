@@ -40,7 +40,8 @@ void add_matrix(const Json& test, bench::Series& series) {
 }
 
 bench::Series series_of(const Json& root, const Json& test, const fs::path& path) {
-  bench::Series series{"nvbandwidth", text_at(root, "version"), test.get_string("name"), bench::unit::bytes_per_second, {}, path.string(), {}, {}};
+  bench::Series series{
+      "nvbandwidth", text_at(root, "version"), test.get_string("name"), bench::unit::bytes_per_second, {}, path.string(), {}, {}};
   if (root.has("Hostname")) series.hosts = {root.get_string("Hostname")};
   if (test.get_string("status") == "Error") series.fault = test.has("error") ? test.get_string("error") : "ended in an error";
   if (!test.has("bandwidth_matrix")) return series;

@@ -84,8 +84,8 @@ class Log {
     std::int64_t size = 0;
     if (!read_number(first, size)) return;
     double value = 0;
-    FLOTILLA_REQUIRE(read_number(second, value) && std::isfinite(value), ErrorKind::bad_input, source_, ": line ", number_, ": expected a number after the size, got ",
-                     in_quotes(second));
+    FLOTILLA_REQUIRE(read_number(second, value) && std::isfinite(value), ErrorKind::bad_input, source_, ": line ", number_,
+                     ": expected a number after the size, got ", in_quotes(second));
     all_.back().points.push_back({{size}, "", value * benchmark_->scale});
   }
 

@@ -7,7 +7,8 @@ namespace flotilla::unicode {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw Error{ErrorKind::unavailable, "built without PCRE2 and utf8proc, which read tokenizer.json; install libpcre2-dev and libutf8proc-dev, and build anew"};
+  throw Error{ErrorKind::unavailable,
+              "built without PCRE2 and utf8proc, which read tokenizer.json; install libpcre2-dev and libutf8proc-dev, and build anew"};
 }
 
 }  // namespace

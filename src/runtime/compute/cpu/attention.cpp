@@ -111,7 +111,8 @@ bool Attention<E>::run_forward(const Pass& pass, const Block& whole, std::int64_
 }
 
 template <class E>
-bool Attention<E>::run_backward(const Pass& pass, const Block& whole, std::int64_t sequence, std::int64_t head, const Temporaries& t) const {
+bool Attention<E>::run_backward(const Pass& pass, const Block& whole, std::int64_t sequence, std::int64_t head,
+                                const Temporaries& t) const {
   const Block& b = narrowed(pass, whole, sequence);
   const std::int64_t width = layout_.heads * layout_.size, group = layout_.group_of(head), begin = sequence * length_ * layout_.row;
   const std::int64_t queries = begin + b.first_query * layout_.row + layout_.query(head), keys = begin + b.first_key * layout_.row;
@@ -178,7 +179,17 @@ void Attention<E>::forward_cached(const Task& task, const E* qkv, E* cache, E* o
   block.first_row = 0;
   products_.require_scratch(scratch_per_thread_ * setup_.threads);
   const KeyPlaces places = layout_.in_cache();
-  run_forward({task, window, {&block, 1}, Dropout{}, qkv, nullptr, output, nullptr, log_sum_exp, {places, cache, setup_.cache * places.row}, nullptr},
+  run_forward({task,
+               window,
+               {&block, 1},
+               Dropout{},
+               qkv,
+               nullptr,
+               output,
+               nullptr,
+               log_sum_exp,
+               {places, cache, setup_.cache * places.row},
+               nullptr},
               workspace);
 }
 

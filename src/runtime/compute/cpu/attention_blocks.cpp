@@ -126,8 +126,8 @@ std::vector<int> attention_windows(const Setup& setup) {
 std::vector<AttentionSpecs> attention_specs(const Setup& setup, int window) {
   std::vector<AttentionSpecs> blocks;
   for (std::int64_t first = 0; first < setup.length; first += model::attention_block)
-    blocks.push_back(specs_of_block(setup, first, std::min<std::int64_t>(model::attention_block, setup.length - first),
-                                    first_key_of(first, window)));
+    blocks.push_back(
+        specs_of_block(setup, first, std::min<std::int64_t>(model::attention_block, setup.length - first), first_key_of(first, window)));
   std::ranges::reverse(blocks);
   return blocks;
 }

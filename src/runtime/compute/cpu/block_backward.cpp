@@ -13,8 +13,15 @@ void Operations<E>::back_through_output_norm(const Frame& f, const OutputNorm& o
   RowsBackward dropped, rows;
   dropped.drop = {gradient, branch, nullptr, d_, dropout(setup_, f.task, site), f.place()};
   if (dropped.drop.dropout.on) rows_backward(f, dropped);
-  rows.norm = {dropped.drop.dropout.on ? branch : gradient, nullptr, output.raw, f.weight(output.weight), nullptr, output.stats, branch,
-               nullptr, d_};
+  rows.norm = {dropped.drop.dropout.on ? branch : gradient,
+               nullptr,
+               output.raw,
+               f.weight(output.weight),
+               nullptr,
+               output.stats,
+               branch,
+               nullptr,
+               d_};
   rows.norm_weight = output.weight;
   rows.norm_bias = output.bias;
   rows.drop = {branch, branch, nullptr, d_, {}, f.place()};

@@ -110,14 +110,7 @@ const E* Operations<E>::mlp_input(const Frame& f) {
   E *partial = f.own(Role::partial, d_), *middle = f.saved(layout.middle);
   const E* bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
   if (setup_.model.output_norms) norm_output(f, attention_norm(f), std::exchange(bias, nullptr));
-  const AddResidual<E> sum{f.at(Role::input),
-                           partial,
-                           bias,
-                           0,
-                           middle,
-                           d_,
-                           dropout(setup_, f.task, DropSite::attention_output),
-                           f.place()};
+  const AddResidual<E> sum{f.at(Role::input), partial, bias, 0, middle, d_, dropout(setup_, f.task, DropSite::attention_output), f.place()};
   const NormForward<E> normed = norm_of_middle(f, layout);
   for_shares(setup_.threads, f.rows, [&](int, Rows rows) {
     for_pieces(rows, [&](Rows piece) {

@@ -15,8 +15,8 @@ std::int64_t input_token(const std::int32_t* tokens, std::int64_t length, std::i
   return token < 0 ? ~token : token;
 }
 
-/// Calls f(first column, columns) of `width`, by whole cache lines, on all threads. Threads take columns, not tokens: each row's sum runs over
-/// the tokens in order, whatever the number of threads.
+/// Calls f(first column, columns) of `width`, by whole cache lines, on all threads. Threads take columns, not tokens: each row's sum runs
+/// over the tokens in order, whatever the number of threads.
 template <class F>
 void for_columns(int threads, std::int64_t width, const F& f) {
   constexpr std::int64_t line = 32;

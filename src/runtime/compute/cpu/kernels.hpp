@@ -148,9 +148,9 @@ struct AttentionBlock {
   float scale, slope;                                              ///< slope: of a head whose scores get slope * (key - query); 0: none
   float* log_sum_exp;                                              ///< of these rows
   Dropout dropout;
-  std::uint32_t sequence, head;  ///< global
+  std::uint32_t sequence, head;          ///< global
   const std::int32_t* starts = nullptr;  ///< the first key of each row's document, ascending; null: 0
-  float cap = 0;  ///< scores become cap * tanh(score / cap); 0: they stay. Not where heads have slopes
+  float cap = 0;                         ///< scores become cap * tanh(score / cap); 0: they stay. Not where heads have slopes
 };
 
 template <class E>

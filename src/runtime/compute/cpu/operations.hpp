@@ -23,10 +23,10 @@ class Operations : LayerDimensions, LayerPasses<Operations<E>, E> {
  private:
   using Passes = LayerPasses<Operations<E>, E>;
   friend Passes;
-  using typename Passes::Back;
   using Passes::add_gradients, Passes::add_weight_gradient, Passes::back_into, Passes::dispatch, Passes::input_gradient, Passes::run_linear;
   using Passes::drops, Passes::head_input, Passes::head_pitch, Passes::kept_output_gradient, Passes::kept_up_gradient;
   using Passes::output_gradient, Passes::project_back, Passes::stands_apart;
+  using typename Passes::Back;
 
   class Frame : public LayerFrame<E> {
    public:

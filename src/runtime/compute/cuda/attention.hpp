@@ -26,7 +26,8 @@ struct AttentionKernels {
 template <class E>
 bool has_tensor_cores(const gpu::DeviceFacts& device, int head_size) {
   const int least = std::is_same_v<E, float16> ? 75 : 80;
-  return !std::is_same_v<E, float> && head_size % attention_mma_step == 0 && head_size <= middle_head && 10 * device.major + device.minor >= least;
+  return !std::is_same_v<E, float> && head_size % attention_mma_step == 0 && head_size <= middle_head &&
+         10 * device.major + device.minor >= least;
 }
 
 /// The kernels stay where they are. `capped`: scores are; kernels for tensor cores have no registers left for it.

@@ -140,8 +140,8 @@ std::string difference(const AttentionShape& s, int sequences, const AttentionRe
   return found;
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                                        \
-  template KnownAttention<E> known_attention(const AttentionShape&, int);                                              \
+#define FLOTILLA_INSTANTIATE(E)                                           \
+  template KnownAttention<E> known_attention(const AttentionShape&, int); \
   template std::string difference(const AttentionShape&, int, const AttentionResults<E>&, const AttentionResults<E>&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

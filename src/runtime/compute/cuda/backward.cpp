@@ -224,8 +224,8 @@ E* CudaOperations<E>::before_embedding(const Frame& f, E* words) {
   rows_backward(f, r);
   if (float* positions = !setup_.model.has_position_table() ? nullptr : f.gradient(Parameter::position))
     kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads}, positions + setup_.model.position_offset * d_,
-                               gradient, f.starts(), f.task.sequences, setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows),
-                               static_cast<int>(d_));
+                               gradient, f.starts(), f.task.sequences, setup_.length, static_cast<int>(f.first_row),
+                               static_cast<int>(f.rows), static_cast<int>(d_));
   if (setup_.model.embedding_norm) embedding_norm_backward(f, gradient);
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;

@@ -71,7 +71,8 @@ void CudaOperations<E>::attention_forward(const Frame& f) {
     kv = f.at(Role::cache);
     in_cache(f, shape);
   }
-  run_attention(shape, f.task.sequences, {.qkv = qkv, .output = output, .log_sum_exp = f.template saved<float>(f.block.log_sum_exp), .starts = f.starts()}, kv,
+  run_attention(shape, f.task.sequences,
+                {.qkv = qkv, .output = output, .log_sum_exp = f.template saved<float>(f.block.log_sum_exp), .starts = f.starts()}, kv,
                 dropout(f, DropSite::attention_probabilities));
   run_linear(f, model::Linear::out, linear_forward(setup_.precision, f.n, d_, attention_width_), output, nullptr, f.at(Role::partial));
 }

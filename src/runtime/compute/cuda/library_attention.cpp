@@ -216,7 +216,8 @@ auto LibraryAttention<E>::judged(Proved& proved, const AttentionShape& s, int se
   if (deterministic_) {
     const auto again = results(1, forward, backward);
     const auto same = [](const auto& a, const auto& b) { return std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0; };
-    if (!same(again.output, theirs.output) || !same(again.qkv_gradient, theirs.qkv_gradient)) return {"its results differ from run to run", {}};
+    if (!same(again.output, theirs.output) || !same(again.qkv_gradient, theirs.qkv_gradient))
+      return {"its results differ from run to run", {}};
   }
   if (!timed) return {};
   gpu::Event first = device_.make_event(true), last = device_.make_event(true);

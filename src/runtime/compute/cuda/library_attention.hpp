@@ -21,7 +21,7 @@ struct AttentionBatch {
   float* log_sum_exp = nullptr;
   const E* output_gradient = nullptr;  ///< backward only, as the following
   E* qkv_gradient = nullptr;
-  float* dots = nullptr;  ///< scratch, as log_sum_exp
+  float* dots = nullptr;                 ///< scratch, as log_sum_exp
   const std::int32_t* starts = nullptr;  ///< of documents, by sequence and token; our own kernels' alone. null: one document a sequence
 };
 

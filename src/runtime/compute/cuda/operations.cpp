@@ -28,8 +28,9 @@ SharedMemory shared_memory(const Setup& s, int element) {
   FLOTILLA_REQUIRE(size <= largest_head, ErrorKind::unavailable, "attention heads of ", size, " are larger than the ", largest_head,
                    " that kernels for GPUs take: train on CPUs");
   const int by_tensor_cores = size <= middle_head ? size : 0;
-  return {Bytes{std::int64_t{3} * s.model.hidden * 4}, Bytes{attention_shared(size, element, true)}, Bytes{attention_shared(size, element, false)},
-          Bytes{attention_mma_shared(by_tensor_cores, true)}, Bytes{attention_mma_shared(by_tensor_cores, false)}};
+  return {Bytes{std::int64_t{3} * s.model.hidden * 4}, Bytes{attention_shared(size, element, true)},
+          Bytes{attention_shared(size, element, false)}, Bytes{attention_mma_shared(by_tensor_cores, true)},
+          Bytes{attention_mma_shared(by_tensor_cores, false)}};
 }
 
 gpu::DeviceBuffer upload(const gpu::DeviceContext& device, gpu::Stream& stream, const std::vector<float>& values) {
@@ -128,7 +129,8 @@ void CudaOperations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
   float* partials = f.template take<float>(sums * blocks * d_);
   kernels_.rows_backward(stream_, {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{sums * d_ * 4}}, r.out,
                          r.drop.on ? r.masked : nullptr, partials, r.gradient, r.added, r.x, r.norms ? f.weight(r.norm_weight) : nullptr,
-                         r.residual, r.stats, static_cast<int>(f.rows), static_cast<int>(d_), rms_, norm_offset(), r.has_bias, r.drop, f.place());
+                         r.residual, r.stats, static_cast<int>(f.rows), static_cast<int>(d_), rms_, norm_offset(), r.has_bias, r.drop,
+                         f.place());
   if (sums == 0) return;
   std::array<float*, 3> to{};
   if (r.norms) to[0] = f.gradient(r.norm_weight);
@@ -194,8 +196,13 @@ HeadBands CudaOperations<E>::head_bands() const {
 template <class E>
 KernelHeadRows CudaOperations<E>::head_rows(const Frame& f) const {
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
-  return {static_cast<int>(vocabulary_), static_cast<int>(mine.first), setup_.length,
-          static_cast<int>(f.n),         setup_.tensor_parallel,       head_pitch(f),          static_cast<float>(setup_.model.logit_cap)};
+  return {static_cast<int>(vocabulary_),
+          static_cast<int>(mine.first),
+          setup_.length,
+          static_cast<int>(f.n),
+          setup_.tensor_parallel,
+          head_pitch(f),
+          static_cast<float>(setup_.model.logit_cap)};
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                                                                                            \

@@ -13,8 +13,8 @@
 
 namespace flotilla::compute::cuda {
 
-/// Whether cuDNN may be asked for a setup's attention: 16-bit elements, heads of a multiple of 8, no slopes and no cap, no dropout of probabilities
-/// (its numbers are not ours), no cache.
+/// Whether cuDNN may be asked for a setup's attention: 16-bit elements, heads of a multiple of 8, no slopes and no cap, no dropout of
+/// probabilities (its numbers are not ours), no cache.
 bool may_use_cudnn(const Setup&);
 /// Bytes of cuDNN's workspace for microbatches of up to `sequences`, for AttentionKernel::cudnn: a closed form that needs no device and no
 /// cuDNN.
@@ -43,10 +43,10 @@ class CudaOperations : LayerDimensions, LayerPasses<CudaOperations<E>, E> {
  private:
   using Passes = LayerPasses<CudaOperations<E>, E>;
   friend Passes;
-  using typename Passes::Back;
   using Passes::add_weight_gradient, Passes::back_into, Passes::dispatch, Passes::input_gradient, Passes::run_linear;
   using Passes::drops, Passes::head_input, Passes::head_pitch, Passes::kept_output_gradient, Passes::kept_up_gradient;
   using Passes::output_gradient, Passes::project_back, Passes::stands_apart;
+  using typename Passes::Back;
 
   struct Frame : LayerFrame<E> {
     Frame(CudaOperations& o, const Task& t) : LayerFrame<E>{o.setup_, o.parameters_, t}, scratch{o.scratch_} {}

@@ -33,8 +33,8 @@ template <class E>
 void CudaOperations<E>::run_own_attention_backward(const AttentionShape& shape, int sequences, const AttentionBatch<E>& b,
                                                    const KernelDropout& drop) {
   const auto launch = [&](std::int64_t heads) { return attention_.launch(setup_.length, heads, sequences, false); };
-  (*attention_.queries)(stream_, launch(heads_), b.qkv_gradient, b.dots, b.qkv, b.output, b.output_gradient, b.log_sum_exp, b.starts,
-                        shape, drop);
+  (*attention_.queries)(stream_, launch(heads_), b.qkv_gradient, b.dots, b.qkv, b.output, b.output_gradient, b.log_sum_exp, b.starts, shape,
+                        drop);
   (*attention_.keys)(stream_, launch(groups_), b.qkv_gradient, b.dots, b.qkv, b.output_gradient, b.log_sum_exp, b.starts, shape, drop);
 }
 

@@ -10,8 +10,8 @@ __device__ int tile_pitch(int size) {
   return size + Pack<E>::count;
 }
 
-/// Rows [first, first + rows) of a sequence from `from` (row 0), `row` elements apart. Beyond `last`, zeros. By 16 bytes where rows and heads
-/// are multiples of them, element by element elsewhere.
+/// Rows [first, first + rows) of a sequence from `from` (row 0), `row` elements apart. Beyond `last`, zeros. By 16 bytes where rows and
+/// heads are multiples of them, element by element elsewhere.
 template <int rows, class E>
 __device__ void fetch_tile(E* tile, const E* from, int row, int size, int first, int last) {
   const bool whole = size % Pack<E>::count == 0 && row % Pack<E>::count == 0 && aligned(from);
@@ -40,9 +40,8 @@ __device__ inline void tiles_arrive() {
   __syncthreads();
 }
 
-/// Keys are numbered from the sequence's first token, queries from the first behind the `cached` ones: a constant 0 in backward passes, which
-/// saves them registers.
-/// `first`: the query's first_key.
+/// Keys are numbered from the sequence's first token, queries from the first behind the `cached` ones: a constant 0 in backward passes,
+/// which saves them registers. `first`: the query's first_key.
 __device__ inline bool visible(const AttentionShape& s, int query, int key, int first, int cached = 0) {
   const int itself = cached + query;
 #if defined(FLOTILLA_PLANT_WRONG_MASK)
@@ -64,7 +63,9 @@ __device__ inline const std::int32_t* starts_of(const AttentionShape& s, const s
 /// Behind the last key that any of `count` queries from `query` on sees.
 __device__ inline int end_of_keys(const AttentionShape& s, int query, int count) { return s.cached + min(query + count, s.length); }
 /// The first query behind all that see a key before `key`, but for documents: see goes_on.
-__device__ inline int end_of_queries(const AttentionShape& s, int key) { return s.window == 0 ? s.length : min(s.length, key + s.window - 1); }
+__device__ inline int end_of_queries(const AttentionShape& s, int key) {
+  return s.window == 0 ? s.length : min(s.length, key + s.window - 1);
+}
 
 /// Whether the document of `query`, or an earlier one that a later query is of, may reach keys before `key`.
 __device__ inline bool goes_on(const std::int32_t* starts, int query, int key) { return starts == nullptr || starts[query] < key; }

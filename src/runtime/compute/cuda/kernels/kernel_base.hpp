@@ -12,8 +12,8 @@
 #define FLOTILLA_SHARED(type, name, ...) __shared__ __align__(16) type name __VA_ARGS__
 #define FLOTILLA_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 #else
-#define FLOTILLA_SHARED(type, name, ...)  \
-  static char name##_key;                 \
+#define FLOTILLA_SHARED(type, name, ...) \
+  static char name##_key;                \
   auto& name = *static_cast<type(*) __VA_ARGS__>(hostgpu::shared_variable(&name##_key, sizeof(type __VA_ARGS__)))
 #define FLOTILLA_DYNAMIC_SHARED(name) auto* name = static_cast<unsigned char*>(hostgpu::dynamic_shared_memory())
 #endif
@@ -22,7 +22,7 @@ namespace flotilla::compute::cuda {
 
 #define FLOTILLA_DECLARE_ELEMENT_KERNEL(name, S, E, ...) extern "C" __global__ void name##S(__VA_ARGS__);
 #define FLOTILLA_DECLARE_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__);
-#define FLOTILLA_DECLARE_FOR(S, E, MORE)                           \
+#define FLOTILLA_DECLARE_FOR(S, E, MORE)                          \
   FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DECLARE_ELEMENT_KERNEL, S, E) \
   MORE(FLOTILLA_DECLARE_ELEMENT_KERNEL, S, E)
 FLOTILLA_ELEMENT_TYPES(FLOTILLA_DECLARE_FOR)
@@ -154,7 +154,10 @@ __device__ inline float multiplier(const KernelDropout& d, int column, int row, 
   const auto words = random(counter | static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) << 32,
                             static_cast<std::uint32_t>(sequence) | static_cast<std::uint64_t>(static_cast<std::uint32_t>(head)) << 32);
   const int word = column / 16 % 4;
-  const std::uint32_t bits = word == 0 ? words[0] : word == 1 ? words[1] : word == 2 ? words[2] : words[3];  // no address: it stays in registers
+  const std::uint32_t bits = word == 0   ? words[0]
+                             : word == 1 ? words[1]
+                             : word == 2 ? words[2]
+                                         : words[3];  // no address: it stays in registers
   return bits < d.threshold ? 0.0f : d.scale;
 }
 __device__ inline float row_multiplier(const KernelDropout& d, int column, int row, const KernelRowPlace& place) {

@@ -1,7 +1,7 @@
 #pragma once
-// Products of a warp by tensor cores: 16 x 16 by 16 x 8 into fp32. Which lane has what is mma.sync's m16n8k16 (PTX ISA, 9.7.14): lane 4 g + t
-// has of the left matrix rows g and g + 8 in columns 2 t, 2 t + 1 and those 8 further on; of the right one the same of its transpose; of the
-// result rows g and g + 8 in columns 2 t and 2 t + 1. sm_75 makes it of two halves (m16n8k8), in fp16 only.
+// Products of a warp by tensor cores: 16 x 16 by 16 x 8 into fp32. Which lane has what is mma.sync's m16n8k16 (PTX ISA, 9.7.14): lane 4 g +
+// t has of the left matrix rows g and g + 8 in columns 2 t, 2 t + 1 and those 8 further on; of the right one the same of its transpose; of
+// the result rows g and g + 8 in columns 2 t and 2 t + 1. sm_75 makes it of two halves (m16n8k8), in fp16 only.
 #include "kernel_base.hpp"
 
 namespace flotilla::compute::cuda {
