@@ -50,6 +50,11 @@ refuse_daemons() {
 }
 allow_daemons() { [ -z "$policy" ] || $as_root rm -f "$policy"; }
 
+# Compute capabilities of the GPUs at hand, "80;90"; nothing where there are none.
+flotilla_gpu_architectures() {
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } | tr -d '. ' | sort -u | paste -sd';'
+}
+
 # Parallel compilers: one per core, but at most one per 1.5 GiB of memory.
 flotilla_build_jobs() {
   local cores memory

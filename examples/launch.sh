@@ -5,7 +5,15 @@
 build_flotilla() {
   # shellcheck disable=SC2086
   need_packages $flotilla_build_packages
-  cmake --preset cpu-release -DFLOTILLA_TESTS="${FLOTILLA_TESTS:-OFF}" >/dev/null
+  # A new build has kernels for the GPUs of this machine alone; one that is there keeps what it was made for.
+  local kernels=""
+  if [ ! -e build/CMakeCache.txt ]; then
+    kernels=$(flotilla_gpu_architectures)
+    [ -n "$kernels" ] || echo "flotilla: no GPU here, so none is built for; for GPUs of other nodes: cmake --preset cpu-release -DFLOTILLA_CUDA=AUTO" >&2
+    kernels=${kernels:+-DFLOTILLA_CUDA_ARCHITECTURES=$kernels}
+    kernels=${kernels:--DFLOTILLA_CUDA=OFF}
+  fi
+  cmake --preset cpu-release -DFLOTILLA_TESTS="${FLOTILLA_TESTS:-OFF}" ${kernels:+"$kernels"} >/dev/null
   cmake --build --preset cpu-release -j "$(flotilla_build_jobs)" --target flotilla
 }
 

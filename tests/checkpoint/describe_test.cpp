@@ -18,6 +18,7 @@
 #include "support/child.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/tier.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -89,7 +90,7 @@ TEST_F(Described, FindsTheDamagedSegment) {
 TEST_F(Described, NoDamagedByteIsTakenForSound) {
   const auto whole = tests::content(path());
   std::mt19937 random{77};
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < tests::of_tier(500, 3000); ++round) {
     auto damaged = whole;
     for (auto changes = 1 + random() % 8; changes > 0; --changes) {
       const auto at = random() % (round % 2 ? damaged.size() : std::min<std::size_t>(damaged.size(), 8192));

@@ -9,6 +9,7 @@
 #include "flotilla/base/text.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/tier.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -45,7 +46,7 @@ TEST(Kill, ACommittedCheckpointIsNeverLost) {
   const tests::TemporaryFolder run;
   std::mt19937 random{61};
   std::int64_t last = 0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < tests::of_tier(8, 40); ++round) {
     const int ranks = 1 + static_cast<int>(random() % 4);
     EXPECT_EQ(save_until_killed(run.path(), ranks, random), 137) << std::ifstream{run / "log"}.rdbuf();
     expect_sound(run.path());

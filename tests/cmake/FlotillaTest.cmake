@@ -1,11 +1,15 @@
-# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [TIMEOUT s] [COST s] [SLOW PATTERN])
+# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [ENVIRONMENT ...] [SLOW PATTERN] [OF_ALL PATTERN])
 #   a GoogleTest program, one CTest entry, label room.<room>. Tests of a GoogleTest pattern that take seconds become an entry of their own,
-#   NAME.slow with the label slow; the inner loop leaves them out.
-# flotilla_add_mpi_test(NAME ROOM room RANKS n... SOURCES ... [LINKS ...] [LABELS ...] [TIMEOUT s])
-#   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi.
-# A time limit is there for what hangs: ten times as long and more as a test takes on two cores that it shares with others.
-# COST: seconds, about, where a test takes many: CTest starts those first. PROCESSORS 4 is for tests that judge speeds: tests/run.sh then
-# runs one other beside them. All others share the cores: ranks yield while they wait, and what starts processes waits for most of its time.
+#   NAME.slow with the label slow; the inner loop leaves them out. Those of another pattern are NAME.all with the label all.
+# flotilla_add_mpi_test(NAME ROOM room RANKS n... [RANKS_OF_ALL n...] SOURCES ... [LINKS ...] [LABELS ...])
+#   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi;npN.
+# flotilla_add_entry(NAME name COMMAND ...)
+#   as add_test. Every entry is added by it, for each directory settles its entries at its end (flotilla_settle_entries).
+#
+# Labels with a meaning (docs/design/ci.md has the tiers):
+#   all     the entry belongs to the tier `tests/run.sh --all`; the others are the default tier, which CI runs. Implies slow.
+#   waits   it starts processes, but waits for most of its time: it takes one slot
+#   alone   it judges speeds: nothing runs beside it
 set(FLOTILLA_MPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
     --mca btl_base_warn_component_unused 0 CACHE STRING "Flags for mpirun in tests")
 
@@ -19,6 +23,62 @@ elseif(FLOTILLA_SANITIZE MATCHES "thread")
     TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/cmake/tsan.supp:ignore_noninstrumented_modules=1:print_suppressions=0)
 endif()
 
+# What only `tests/run.sh --all` builds: add_dependencies(all_tier target).
+add_custom_target(all_tier)
+
+# Seconds of entries as `tests/run.sh --record` saw them: CTest starts the long ones first, and tests/progress.awk tells the time left.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cmake/costs.txt)
+file(STRINGS ${CMAKE_SOURCE_DIR}/tests/cmake/costs.txt FLOTILLA_COSTS REGEX "^[^#]")
+foreach(line IN LISTS FLOTILLA_COSTS)
+  string(REPLACE " " ";" line "${line}")
+  list(GET line 0 name)
+  list(GET line 1 FLOTILLA_COST_${name})
+endforeach()
+
+function(flotilla_add_entry)
+  add_test(${ARGV})
+  cmake_language(DEFER GET_CALL_IDS ids)
+  if(NOT flotilla_settle IN_LIST ids)
+    cmake_language(DEFER ID flotilla_settle CALL flotilla_settle_entries)
+  endif()
+endfunction()
+
+# Slots that an entry takes of those that tests/run.sh gives, two for each core: a slot is a thread that computes.
+function(flotilla_slots_of entry labels variable)
+  set(slots 1)
+  if("alone" IN_LIST labels)
+    set(slots 1000)  # CTest cuts it down to all that there are
+  elseif("waits" IN_LIST labels)
+    set(slots 1)
+  elseif(labels MATCHES "(^|;)np([0-9]+)(;|$)")
+    set(slots ${CMAKE_MATCH_2})
+  elseif("mpi" IN_LIST labels OR ("room.compute" IN_LIST labels AND NOT "standin" IN_LIST labels))
+    set(slots 2)  # two ranks or two threads of OpenMP
+  endif()
+  set(${variable} ${slots} PARENT_SCOPE)
+endfunction()
+
+# One rule for all entries of a directory: how long a hang may last, slots, order, tiers.
+function(flotilla_settle_entries)
+  get_property(entries DIRECTORY PROPERTY TESTS)
+  foreach(entry IN LISTS entries)
+    get_property(labels TEST ${entry} PROPERTY LABELS)
+    if("all" IN_LIST labels AND NOT "slow" IN_LIST labels)
+      set_property(TEST ${entry} APPEND PROPERTY LABELS slow)
+    endif()
+    flotilla_slots_of(${entry} "${labels}" slots)
+    get_property(cost TEST ${entry} PROPERTY COST)
+    if(NOT cost)
+      set(cost 1)
+      if(DEFINED FLOTILLA_COST_${entry})
+        set(cost ${FLOTILLA_COST_${entry}})
+      endif()
+    endif()
+    # A time limit ends what hangs and decides nothing else: no entry takes minutes on a quiet machine.
+    set_tests_properties(${entry} PROPERTIES TIMEOUT 5400 PROCESSORS ${slots} COST ${cost})
+  endforeach()
+endfunction()
+
 function(flotilla_test_program name room sources links)
   add_executable(${name} ${sources})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -28,35 +88,45 @@ function(flotilla_test_program name room sources links)
   target_link_libraries(${name} PRIVATE flotilla::${room} ${links} GTest::gtest flotilla_warnings)
 endfunction()
 
+# flotilla_add_part(SUFFIX FILTER more labels...): an entry of flotilla_add_test, whose variables it sees.
+function(flotilla_add_part suffix filter)
+  flotilla_add_entry(NAME ${name}${suffix} COMMAND ${name} --gtest_brief=1 ${filter})
+  set_tests_properties(${name}${suffix} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS};${ARGN}" ENVIRONMENT "${T_ENVIRONMENT}")
+  if(suffix)  # a pattern that no test matches any more
+    set_tests_properties(${name}${suffix} PROPERTIES FAIL_REGULAR_EXPRESSION "[^0-9]0 tests from")
+  endif()
+endfunction()
+
 function(flotilla_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT;COST;SLOW" "SOURCES;LINKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;SLOW;OF_ALL" "SOURCES;LINKS;LABELS;ENVIRONMENT")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES}" "${T_LINKS};GTest::gtest_main")
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 300)
-  endif()
-  if(NOT T_COST)
-    set(T_COST 1)
-  endif()
+  set(rest "")
   if(T_SLOW)
-    set(quick --gtest_filter=-${T_SLOW})
-    add_test(NAME ${name}.slow COMMAND ${name} --gtest_brief=1 --gtest_filter=${T_SLOW})
-    set_tests_properties(${name}.slow PROPERTIES LABELS "room.${T_ROOM};slow;${T_LABELS}" TIMEOUT ${T_TIMEOUT} COST 10
-      FAIL_REGULAR_EXPRESSION "[^0-9]0 tests from")  # a pattern that no test matches any more
+    flotilla_add_part(.slow --gtest_filter=${T_SLOW} slow)
+    list(APPEND rest ${T_SLOW})
   endif()
-  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 ${quick})
-  set_tests_properties(${name} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS}" TIMEOUT ${T_TIMEOUT} COST ${T_COST})
+  if(T_OF_ALL)
+    flotilla_add_part(.all --gtest_filter=${T_OF_ALL} all)
+    list(APPEND rest ${T_OF_ALL})
+  endif()
+  list(JOIN rest ":" rest)
+  if(rest)
+    set(rest --gtest_filter=-${rest})
+  endif()
+  flotilla_add_part("" "${rest}")
 endfunction()
 
 function(flotilla_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT" "SOURCES;LINKS;LABELS;RANKS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM" "SOURCES;LINKS;LABELS;RANKS;RANKS_OF_ALL")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES};${CMAKE_SOURCE_DIR}/tests/mpi_gtest_main.cpp" "${T_LINKS};MPI::MPI_CXX")
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 300)
-  endif()
-  foreach(ranks IN LISTS T_RANKS)
-    add_test(NAME ${name}.np${ranks}
+  foreach(ranks IN LISTS T_RANKS T_RANKS_OF_ALL)
+    set(tier "")
+    if(ranks IN_LIST T_RANKS_OF_ALL)
+      set(tier all)
+    endif()
+    flotilla_add_entry(NAME ${name}.np${ranks}
       COMMAND ${MPIEXEC_EXECUTABLE} ${FLOTILLA_MPI_FLAGS} -n ${ranks} $<TARGET_FILE:${name}> --gtest_brief=1)
-    set_tests_properties(${name}.np${ranks} PROPERTIES LABELS "room.${T_ROOM};mpi;np${ranks};${T_LABELS}"
-      TIMEOUT ${T_TIMEOUT} COST ${ranks} ENVIRONMENT "${FLOTILLA_MPI_ENVIRONMENT}")
+    set_tests_properties(${name}.np${ranks} PROPERTIES LABELS "room.${T_ROOM};mpi;np${ranks};${T_LABELS};${tier}"
+      ENVIRONMENT "${FLOTILLA_MPI_ENVIRONMENT}")
   endforeach()
 endfunction()

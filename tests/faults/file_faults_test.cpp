@@ -5,11 +5,12 @@
 #include <cstdio>
 
 #include "run/training.hpp"
+#include "support/tier.hpp"
 
 namespace flotilla::tests {
 namespace {
 
-constexpr int first_steps = 4, all_steps = 6, usual_injections = 24;
+constexpr int first_steps = 4, all_steps = 6;
 const char* const calls =
     "openat,newfstatat,stat,lstat,statx,rename,renameat2,unlink,unlinkat,rmdir,link,mkdir,getdents64,fsync,"
     "write,pwrite64,fallocate,ftruncate,read,pread64";
@@ -30,11 +31,6 @@ Words strace(const fs::path& trace, const Words& expressions) {
   Words words{"strace", "-f", "--seccomp-bpf", "-qq", "-y", "-o", trace.string(), "-etrace=" + std::string{calls}};
   for (const auto& expression : expressions) words.push_back("-e" + expression);
   return words;
-}
-
-int number_from(const char* variable, int otherwise) {
-  const char* const wanted = std::getenv(variable);
-  return wanted != nullptr ? std::atoi(wanted) : otherwise;
 }
 
 /// Whether one thread alone makes so many of them: strace counts in each, and Open MPI's own do not get over a failure. How many times its
@@ -155,8 +151,8 @@ TEST_F(FileFaults, ASaveThatCannotBeFlushedIsTriedAgain) {
 }
 
 TEST_F(FileFaults, NoCommittedStepIsLost) {
-  const int injections = number_from("FLOTILLA_FILE_FAULTS", usual_injections);
-  std::mt19937 random{static_cast<unsigned>(number_from("FLOTILLA_FILE_FAULTS_SEED", 1414))};
+  const int injections = of_tier(8, 200, "FLOTILLA_FILE_FAULTS");
+  std::mt19937 random{static_cast<unsigned>(of_tier(1414, 1414, "FLOTILLA_FILE_FAULTS_SEED"))};
   const auto trace = folder() / "injected";
   int ended_well = 0, refused = 0, strays = 0;
   while (ended_well + refused < injections) {

@@ -12,6 +12,7 @@
 #include "fuzz/inputs.hpp"
 #include "fuzz/intact.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/tier.hpp"
 
 namespace flotilla::fuzz {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::uintmax_t largest_kept = 16 << 20;
 
 struct Settings {
   std::string kind;  ///< empty: all
-  int executions = 200;
+  int executions = tests::of_tier(150, 2000);
   int seed = 1;
   double seconds = 20;  ///< that one execution may take
   fs::path keep;        ///< where inputs that led to findings are copied; empty: nowhere

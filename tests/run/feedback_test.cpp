@@ -1,6 +1,7 @@
 // A profile that is wrong on purpose: the first iterations say so, the run directory gets a corrected one, and the next start uses it.
 #include "flotilla/files/corrections_file.hpp"
 #include "run/training.hpp"
+#include "support/tier.hpp"
 
 namespace flotilla::tests {
 namespace {
@@ -80,7 +81,7 @@ TEST(Feedback, APlanThatIsSearchedAgainIsForecastByTheCorrectedProfile) {
 
 TEST(Feedback, KilledWhileItIsWrittenLeavesNoneOrAWholeOne) {
   std::mt19937 random{11};
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < of_tier(2, 6); ++round) {
     const auto run_ = folder() / text("killed-", round);
     {
       Process process{job(run_, 1000000, {"--checkpoint.every=5"}), folder()};
@@ -95,7 +96,7 @@ TEST(Feedback, KilledWhileItIsWrittenLeavesNoneOrAWholeOne) {
       EXPECT_FALSE(files::corrections_of(files::Json::read(corrected_profile(run_))).empty());
     }
     age_leftovers(run_);
-    const auto ended = run(job(run_, 400));
+    const auto ended = run(job(run_, 60));
     EXPECT_TRUE(ended.code == 0) << ended.err;
     EXPECT_EQ(debris(run_), Words{});
   }

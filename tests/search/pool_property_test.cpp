@@ -1,9 +1,8 @@
 // The planner by our own forecast over many random pools, models, objectives, limits and restrictions.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "pool_checks.hpp"
+#include "support/tier.hpp"
 
 namespace flotilla::fixture {
 namespace {
@@ -23,33 +22,29 @@ Range a_few_dozen() {
 }
 
 /// The pools of a test, unless FLOTILLA_FIRST_POOL and FLOTILLA_POOLS name others and how many: for longer runs, and for pools that nobody
-/// looked at.
+/// looked at. Before a release, five times as many.
 Seeds pools(int first, int count) {
-  const auto number = [](const char* name, int usual) {
-    const char* set = std::getenv(name);
-    return set ? std::atoi(set) : usual;
-  };
-  const int from = number("FLOTILLA_FIRST_POOL", first);
-  return {from, from + number("FLOTILLA_POOLS", count)};
+  const int from = tests::of_tier(first, first, "FLOTILLA_FIRST_POOL");
+  return {from, from + tests::of_tier(count, 5 * count, "FLOTILLA_POOLS")};
 }
 
-TEST(PoolProperties, AnswersHoldTheirInvariants) { expect_sense(pools(1000, 100), {}); }
-TEST(PoolProperties, NoPlanIsBelowTheFloor) { expect_floor(pools(1000, 100), a_few_dozen(), 150); }
+TEST(PoolProperties, AnswersHoldTheirInvariants) { expect_sense(pools(1000, 25), {}); }
+TEST(PoolProperties, NoPlanIsBelowTheFloor) { expect_floor(pools(1000, 25), a_few_dozen(), 150); }
 /// Hardly a random plan fits scarce memory or keeps limits: here all do.
 TEST(PoolProperties, NoPlanIsBelowTheFloorWhereAllFit) {
   Range range = a_few_dozen();
   range.least_memory = 4, range.most_memory = 8, range.limits = false;
-  expect_floor(pools(2000, 100), range, 150);
+  expect_floor(pools(2000, 25), range, 150);
 }
 TEST(PoolProperties, NoPlanOfAFewDevicesIsBelowTheFloor) {
   Range range = few_devices();
   range.described_runtimes = false;
-  expect_floor(pools(3000, 200), range, 150);
+  expect_floor(pools(3000, 50), range, 150);
 }
-TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates(pools(1000, 100), a_few_dozen(), 40, 0.1); }
-TEST(PoolProperties, IsDeterministic) { expect_deterministic(pools(1000, 30), {}); }
-TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration(pools(1050, 150), few_devices(), 0.03, 0.95); }
-TEST(PoolProperties, TheFloorIsMonotone) { expect_monotone_floor(pools(4000, 120), a_few_dozen()); }
+TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates(pools(1000, 25), a_few_dozen(), 40, 0.1); }
+TEST(PoolProperties, IsDeterministic) { expect_deterministic(pools(1000, 6), {}); }
+TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration(pools(1050, 25), few_devices(), 0.03, 0.95); }
+TEST(PoolProperties, TheFloorIsMonotone) { expect_monotone_floor(pools(4000, 30), a_few_dozen()); }
 Range few_devices_of_our_runtime() {
   Range range = few_devices();
   range.described_runtimes = false, range.limits = false;
@@ -63,12 +58,12 @@ TEST(PoolProperties, ALargerPoolKeepsAPlanUnderRestrictions) {
 }
 /// FLOTILLA_MONOTONY_PAIRS=14000 makes some 11,000 pairs, in about ten minutes of CPU time.
 TEST(PoolProperties, NoLargerPoolIsWorseBeyondItsGap) {
-  const char* pairs = std::getenv("FLOTILLA_MONOTONY_PAIRS");
-  expect_bound_keeps_smaller_pools({10'000, 10'000 + (pairs ? std::atoi(pairs) : 120)}, few_devices_of_our_runtime());
+  const int pairs = tests::of_tier(20, 120, "FLOTILLA_MONOTONY_PAIRS");
+  expect_bound_keeps_smaller_pools({10'000, 10'000 + pairs}, few_devices_of_our_runtime());
 }
 /// The aim is that none is. Measured: docs/measurements/planner-quality.md.
-TEST(PoolProperties, AFixedOptionIsHardlyEverBetter) { expect_no_fixed_option_better(pools(1000, 40), a_few_dozen(), 0.005, 0.95); }
-TEST(PoolProperties, RelaxedConstraintsKeepTheAnswerAsGood) { expect_monotone(pools(1000, 100), a_few_dozen(), 0.02, 0.97); }
+TEST(PoolProperties, AFixedOptionIsHardlyEverBetter) { expect_no_fixed_option_better(pools(1000, 6), a_few_dozen(), 0.005, 0.95); }
+TEST(PoolProperties, RelaxedConstraintsKeepTheAnswerAsGood) { expect_monotone(pools(1000, 15), a_few_dozen(), 0.02, 0.97); }
 
 }  // namespace
 }  // namespace flotilla::fixture

@@ -1,15 +1,11 @@
 #include <cstdlib>
 
 #include "storm_faults.hpp"
+#include "support/tier.hpp"
 
 /// Random faults, one after the other, in one run that is never sent again by hand. README.md beside this file has its variables.
 namespace flotilla::tests {
 namespace {
-
-int number_from(const char* variable, int otherwise) {
-  const char* asked = std::getenv(variable);
-  return asked != nullptr ? std::atoi(asked) : otherwise;
-}
 
 /// What processes and files of the run there are on the nodes: nothing, when it is over. The folder of Slurm's PMIx
 /// plugin stays behind where its slurmstepd was killed -9, and is no business of a run's.
@@ -135,8 +131,8 @@ class Chaos : public ::testing::Test {
 };
 
 TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
-  const int count = number_from("FLOTILLA_CHAOS_FAULTS", 0), longest_pause = number_from("FLOTILLA_CHAOS_PAUSE", 0);
-  const bool heterogeneous = number_from("FLOTILLA_CHAOS_HETEROGENEOUS", 0) != 0;
+  const int count = of_tier(0, 200, "FLOTILLA_CHAOS_FAULTS"), longest_pause = of_tier(0, 0, "FLOTILLA_CHAOS_PAUSE");
+  const bool heterogeneous = of_tier(0, 0, "FLOTILLA_CHAOS_HETEROGENEOUS") != 0;
   const char* const only = std::getenv("FLOTILLA_CHAOS_KIND");
   constexpr int endless = 1'000'000;
   const std::string plan = heterogeneous ? "pipeline = 3\ntensor = 1\n" : "pipeline = 2\ntensor = 1\n";
@@ -148,7 +144,7 @@ TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
   // Killed again and again within a few steps, it may leave no checkpoint several times in a row: no reason to give up here.
   BatchJob job{options, script, run.environment({"FLOTILLA_TRIES=100", "FLOTILLA_DRAIN_EVERY=1"})};
   StormFaults faults{run, job, heterogeneous ? nodes + Words{"n5", "n6"} : nodes,
-                     static_cast<unsigned>(number_from("FLOTILLA_CHAOS_SEED", 20261122))};
+                     static_cast<unsigned>(of_tier(20261122, 20261122, "FLOTILLA_CHAOS_SEED"))};
   auto all = count == 0 ? faults.each_brief_kind() : faults.deal(static_cast<std::size_t>(count - 1), only == nullptr ? "" : only);
   all.insert(all.begin(), faults.while_measuring());
   for (const auto& fault : all) {

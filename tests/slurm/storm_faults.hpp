@@ -12,7 +12,7 @@ namespace flotilla::tests {
 struct Fault {
   std::string name;
   int often = 1;            ///< in a storm that has all kinds
-  bool brief = true;        ///< little waiting: part of the short storm
+  bool brief = false;       ///< one of those of the short storm, which stand for the others: one of each place, with little waiting
   bool ends_launch = true;  ///< else the run may go on as it is
   std::function<void()> strike = {};
   std::function<void()> mend = [] {};
@@ -33,7 +33,7 @@ class StormFaults {
               kill_any();
             }};
   }
-  /// One of each brief kind, in random order.
+  /// One of each kind of the short storm, in random order.
   std::vector<Fault> each_brief_kind() {
     auto all = kinds();
     std::erase_if(all, [](const Fault& fault) { return !fault.brief; });
@@ -81,10 +81,10 @@ class StormFaults {
 
   std::vector<Fault> processes() {
     return {
-        {.name = "rank killed", .often = 5, .strike = [this] { kill_one("flotilla"); }},
+        {.name = "rank killed", .often = 5, .brief = true, .strike = [this] { kill_one("flotilla"); }},
         {.name = "slurmstepd killed", .often = 3, .strike = [this] { kill_one("slurmstepd"); }},
-        {.name = "srun killed", .often = 3, .strike = [this] { kill_one("srun"); }},
-        {.name = "rank stopped for 5 to 20 s", .often = 3, .brief = false, .ends_launch = false, .strike = [this] { stop_one(); }},
+        {.name = "srun killed", .often = 3, .brief = true, .strike = [this] { kill_one("srun"); }},
+        {.name = "rank stopped for 5 to 20 s", .often = 3, .ends_launch = false, .strike = [this] { stop_one(); }},
         {.name = "two faults within a second",
          .often = 3,
          .strike =
@@ -95,16 +95,18 @@ class StormFaults {
              }},
         {.name = "controller restarted, rank killed",
          .often = 1,
-         .brief = false,
          .strike =
              [this] {
                output_of(cluster({"controller"}));
                kill_one("flotilla");
              }},
-        {.name = "slurmctld killed, away for 10 s", .often = 2, .ends_launch = false, .strike = [this] { controller_away(10); }},
+        {.name = "slurmctld killed, away for 10 s",
+         .often = 2,
+         .brief = true,
+         .ends_launch = false,
+         .strike = [this] { controller_away(10); }},
         {.name = "slurmctld killed, a rank while it is away",
          .often = 1,
-         .brief = false,
          .strike =
              [this] {
                output_of(cluster({"controller", "out"}));
@@ -129,14 +131,12 @@ class StormFaults {
              }},
         {.name = "node off and on again",
          .often = 2,
-         .brief = false,
          .strike =
              [this] {
                output_of(cluster({"crash", other_node()}));
                output_of(cluster({"boot", node_}), true);
              }},
         {.name = "cable pulled until the run goes on",
-         .brief = false,
          .strike =
              [this] {
                output_of(cluster({"cable", other_node(), "out"}));
@@ -146,8 +146,8 @@ class StormFaults {
                output_of(cluster({"cable", node_, "in"}));
              }},
         {.name = "cable out for 3 s", .often = 3, .ends_launch = false, .strike = [this] { cable_out(any_node(), 3); }},
-        {.name = "cable out for 27 s", .often = 2, .brief = false, .strike = [this] { cable_out(other_node(), 27); }},
-        {.name = "cable out for 90 s", .often = 1, .brief = false, .strike = [this] { cable_out(any_node(), 90); }},
+        {.name = "cable out for 27 s", .often = 2, .strike = [this] { cable_out(other_node(), 27); }},
+        {.name = "cable out for 90 s", .often = 1, .strike = [this] { cable_out(any_node(), 90); }},
     };
   }
 
@@ -162,16 +162,19 @@ class StormFaults {
     };
     const auto saved_since = [this] { return newest() > newest_; };
     return {
-        {.name = "disk full for 24 s", .often = 2, .ends_launch = false, .strike = away("full", "free", 24), .over = saved_since},
+        {.name = "disk full for 24 s",
+         .often = 2,
+         .brief = true,
+         .ends_launch = false,
+         .strike = away("full", "free", 24),
+         .over = saved_since},
         {.name = "disk read-only for 15 s",
          .often = 2,
-         .brief = false,
          .ends_launch = false,
          .strike = away("readonly", "writable", 15),
          .over = saved_since},
         {.name = "disk full, a rank killed meanwhile",
          .often = 1,
-         .brief = false,
          .strike =
              [this] {
                output_of(cluster({"disk", "full"}));
@@ -204,7 +207,6 @@ class StormFaults {
              }},
         {.name = "slurmctld killed while the job is requeued",
          .often = 1,
-         .brief = false,
          .strike =
              [this] {
                requeue();
@@ -212,7 +214,6 @@ class StormFaults {
              }},
         {.name = "cable out while the job is requeued",
          .often = 1,
-         .brief = false,
          .strike =
              [this] {
                requeue();

@@ -39,5 +39,5 @@ standin_blas(_tsan ${tsan_folder} ${with_tsan})
 standin_nccl(_tsan ${tsan_folder}_nccl ${with_tsan})
 
 list(JOIN FLOTILLA_MPI_FLAGS ";" mpi_flags)
-add_test(NAME standin_product_tsan COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/product_tsan.sh ${CMAKE_SOURCE_DIR} $<TARGET_FILE:flotilla_tsan> ${tsan_folder} ${MPIEXEC_EXECUTABLE} ${mpi_flags})
-set_tests_properties(standin_product_tsan PROPERTIES LABELS "room.gpu;mpi;slow;standin" TIMEOUT 1800 COST 100)
+flotilla_add_entry(NAME standin_product_tsan COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/product_tsan.sh ${CMAKE_SOURCE_DIR} $<TARGET_FILE:flotilla_tsan> ${tsan_folder} ${MPIEXEC_EXECUTABLE} ${mpi_flags})
+set_tests_properties(standin_product_tsan PROPERTIES LABELS "room.gpu;mpi;slow;standin")

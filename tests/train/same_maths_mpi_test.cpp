@@ -8,6 +8,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "program/random_plan.hpp"
 #include "support/same_loss.hpp"
+#include "support/tier.hpp"
 #include "train/fixture.hpp"
 
 namespace flotilla::train {
@@ -17,8 +18,8 @@ constexpr double loss_tolerance = 1e-5;
 constexpr double gradient_tolerance = 1e-5;  // x max(norm of the tensor, 1e-3 x the largest norm in its layer)
 constexpr double small_tensor = 1e-3;
 
-/// For each number of ranks: 300 in all. A few on stand-in GPUs, which take ten times as long.
-int any_plans() { return tests::test_device() == "cpu" ? 50 : 5; }
+/// For each number of ranks. A few on stand-in GPUs, which take ten times as long.
+int any_plans() { return tests::test_device() == "cpu" ? tests::of_tier(25, 50) : 5; }
 
 /// Squared norms of (ours - reference) and of the reference by tensor, every element once, summed over the active ranks.
 struct Difference {

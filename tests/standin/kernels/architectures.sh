@@ -3,14 +3,10 @@
 #
 #   architectures.sh SOURCE_DIR ARCHITECTURE...     75 80 86 89 90a 100 103 120
 #
-# Where no architecture is given, those of $FLOTILLA_TEST_ARCHITECTURES: nvcc takes a minute for each. Exit code 77 where there is none, no
-# nvcc, or no cuobjdump for the last part.
+# nvcc takes a minute for each. Exit code 77 where there is no nvcc, or no cuobjdump for the last part.
 set -euo pipefail
 source=$1
 shift
-# shellcheck disable=SC2206
-[ $# -gt 0 ] || set -- ${FLOTILLA_TEST_ARCHITECTURES:-}
-[ $# -gt 0 ] || { echo 'SKIPPED: FLOTILLA_TEST_ARCHITECTURES names none, such as "75 80 86 89 90a 100 103 120"'; exit 77; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 IFS=';'
