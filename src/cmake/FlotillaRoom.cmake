@@ -1,17 +1,21 @@
 include(GNUInstallDirs)
 
-# flotilla_add_room(NAME SOURCES ... [DEPENDS room...] [OWNS library...])
+# flotilla_add_room(NAME SOURCES ... [DEPENDS room...] [OWNS library...] [COLD])
 #
 # One static target per room, `flotilla::NAME`. DEPENDS names other rooms (public: their values appear in our headers). OWNS names
 # the outside library that only this room may include; it links PRIVATE, so its headers stay here. Rooms that plan and forecast are
-# installed as the component `planner`, the others as `runtime` (FlotillaInstall.cmake).
+# installed as the component `planner`, the others as `runtime` (FlotillaInstall.cmake). COLD: nothing in it runs
+# often, so it is compiled with -O1, in two thirds of the time.
 function(flotilla_add_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 ROOM "" "" "SOURCES;DEPENDS;OWNS")
+  cmake_parse_arguments(PARSE_ARGV 1 ROOM "COLD" "" "SOURCES;DEPENDS;OWNS")
   add_library(flotilla_${name} STATIC ${ROOM_SOURCES})
   add_library(flotilla::${name} ALIAS flotilla_${name})
   target_include_directories(flotilla_${name}
     PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  if(ROOM_COLD)
+    target_compile_options(flotilla_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   foreach(dependency IN LISTS ROOM_DEPENDS)
     target_link_libraries(flotilla_${name} PUBLIC flotilla::${dependency})
   endforeach()
