@@ -3,7 +3,7 @@
 # over all of them, the best plan over the fast nodes alone, and the sum of what the nodes do alone. Needs root and Slurm: the nodes are
 # tests/slurm/cluster.sh's, with CPUs in the ratio 4:4:2:2:1:1 and links inside and between switches in the ratio 10:1.
 #
-#   mixed_cluster_benchmark.sh [BUILD] [ROUNDS]       BUILD: the build folder, build by default; every run is made ROUNDS times (1), in turns
+#   mixed_cluster_benchmark.sh [BUILD] [ROUNDS]       BUILD: the build folder, build by default, with its target all_tier; every run ROUNDS times (1), in turns
 #   BATCH=N        sequences of a step (2800); with 280 sums over the slow links take longer than the compute
 #   ZONES=one      all nodes in one zone; ZONES=switch (default): a node's switch is its zone, so that the probe measures what its nodes share
 #

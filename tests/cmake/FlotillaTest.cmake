@@ -46,9 +46,7 @@ endfunction()
 # Slots that an entry takes of those that tests/run.sh gives, two for each core: a slot is a thread that computes.
 function(flotilla_slots_of entry labels variable)
   set(slots 1)
-  if("alone" IN_LIST labels)
-    set(slots 1000)  # CTest cuts it down to all that there are
-  elseif("waits" IN_LIST labels)
+  if("waits" IN_LIST labels)
     set(slots 1)
   elseif(labels MATCHES "(^|;)np([0-9]+)(;|$)")
     set(slots ${CMAKE_MATCH_2})
@@ -76,6 +74,9 @@ function(flotilla_settle_entries)
     endif()
     # A time limit ends what hangs and decides nothing else: no entry takes minutes on a quiet machine.
     set_tests_properties(${entry} PROPERTIES TIMEOUT 5400 PROCESSORS ${slots} COST ${cost})
+    if("alone" IN_LIST labels)
+      set_tests_properties(${entry} PROPERTIES RUN_SERIAL ON)
+    endif()
   endforeach()
 endfunction()
 
