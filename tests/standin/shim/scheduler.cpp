@@ -154,6 +154,7 @@ struct Block {
   char start_place = 0, end_place = 0;
 
   Block() {
+    tsan_fibers.reserve(most_tsan_fibers);  // it grows in many fibers' turns, and moves would be theirs
     for (unsigned i = most_threads; i-- > 0;) free_stacks.push_back(stacks + stack_bytes * i);
   }
   Block(const Block&) = delete;
