@@ -1,6 +1,7 @@
 #include "compute/reference_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "flotilla/base/philox.hpp"
@@ -60,12 +61,20 @@ class Reference {
     const Vector& w = parameter(weight);
     const Vector* b = bias.empty() ? nullptr : &parameter(bias);
     Matrix y{x.rows, w.size() / x.columns};
-    for (std::size_t i = 0; i < y.rows; ++i)
+    constexpr std::size_t together = 8;  // rows whose sums do not wait for each other
+    Vector inputs(together * x.columns);
+    for (std::size_t first = 0; first < y.rows; first += together) {
+      const std::size_t rows = std::min(together, y.rows - first);
+      for (std::size_t k = 0; k < x.columns; ++k)
+        for (std::size_t i = 0; i < rows; ++i) inputs[k * together + i] = x(first + i, k);
       for (std::size_t o = 0; o < y.columns; ++o) {
-        double sum = b ? (*b)[o] : 0;
-        for (std::size_t k = 0; k < x.columns; ++k) sum += x(i, k) * w[o * x.columns + k];
-        y(i, o) = sum;
+        std::array<double, together> sums;
+        sums.fill(b ? (*b)[o] : 0);
+        for (std::size_t k = 0; k < x.columns; ++k)
+          for (std::size_t i = 0; i < together; ++i) sums[i] += inputs[k * together + i] * w[o * x.columns + k];
+        for (std::size_t i = 0; i < rows; ++i) y(first + i, o) = sums[i];
       }
+    }
     for (const auto linear : case_.model.lora.targets)
       if (weight.ends_with(text(model::to_string(linear), ".weight"))) add_adapter(x, weight.substr(0, weight.size() - 6), linear, y);
     return y;
@@ -87,13 +96,16 @@ class Reference {
   void add_adapter(const Matrix& x, const std::string& name, model::Linear linear, Matrix& y) const {
     const Vector &a = parameter(name + "lora_A"), &b = parameter(name + "lora_B");
     const auto rank = static_cast<std::size_t>(case_.model.lora.rank);
-    for (std::size_t i = 0; i < y.rows; ++i)
+    Vector low(a.size() / x.columns);  // of a row: (part, rank)
+    for (std::size_t i = 0; i < y.rows; ++i) {
+      for (std::size_t r = 0; r < low.size(); ++r) {
+        low[r] = 0;
+        for (std::size_t k = 0; k < x.columns; ++k) low[r] += x(i, k) * a[r * x.columns + k];
+      }
       for (std::size_t o = 0; o < y.columns; ++o)
-        for (std::size_t r = 0; r < rank; ++r) {
-          double low = 0;
-          for (std::size_t k = 0; k < x.columns; ++k) low += x(i, k) * a[(part(linear, o, y.columns) * rank + r) * x.columns + k];
-          y(i, o) += case_.model.lora.alpha / static_cast<double>(rank) * low * b[o * rank + r];
-        }
+        for (std::size_t r = 0, first = part(linear, o, y.columns) * rank; r < rank; ++r)
+          y(i, o) += case_.model.lora.alpha / static_cast<double>(rank) * low[first + r] * b[o * rank + r];
+    }
   }
 
   Matrix normalized(const Matrix& x, const std::string& name) const {

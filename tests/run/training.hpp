@@ -58,7 +58,9 @@ inline const fs::path& text_file() {
   return file;
 }
 
-constexpr int length = 32, global_batch = 8;
+/// Where there are stand-ins for GPUs (tests/standin), which compute for seconds where a CPU does for milliseconds, sequences are short.
+inline const int length = std::getenv("FLOTILLA_STANDIN_KERNELS") == nullptr ? 32 : 8;
+constexpr int global_batch = 8;
 
 inline fs::path plan_file(int data, int pipeline, int tensor, int microbatch = 2) {
   const auto file = folder() / text("plan-", data, "-", pipeline, "-", tensor, ".json");

@@ -95,7 +95,7 @@ double apart(const Trainer& a, const Trainer& b) {
 /// The file holds the sequences of one step, so that every step has all of them.
 TEST(Documents, PackedAreAsAlone) {
   const int ranks = tests::everybody().size();
-  for (const std::string name : {"gpt2-tiny", "gpt-neo-tiny", "llama-tiny", "bloom-tiny"}) {
+  for (const auto& name : tests::families({"gpt2-tiny", "llama-tiny", "gpt-neo-tiny", "bloom-tiny"})) {
     const auto model = model::built_in(name);
     const auto packed = plan::even_plan(model, 24, 12, Precision::fp32, ranks % 2 == 0 ? ranks / 2 : ranks, ranks % 2 == 0 ? 2 : 1, 1, 2),
                halves = plan::even_plan(model, 12, 24, Precision::fp32, 1, 1, 1, 4);

@@ -37,14 +37,14 @@ void expect_training_of_the_rest(const plan::Plan& plan, double tolerance) {
 }
 
 TEST(Frozen, EveryCombinationOfDegrees) {
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "llama-tiny", "qwen3-tiny"}) {
+  for (const auto& name : tests::families({"gpt2-tiny", "llama-tiny", "opt-post-tiny", "qwen3-tiny"})) {
     auto model = model::built_in(name);
     tests::for_all_degrees(model, [&](int data, int pipeline, int tensor) {
       for (const auto& patterns : {attention, lower_half, small}) {
         const bool biased = model.qkv_bias;
         model.frozen = !biased && patterns == attention ? Patterns{"block.*.attention.*"} : patterns;
         if (!biased && patterns == small) model.frozen = {"*norm*", "head.word"};
-        auto plan = plan::even_plan(model, 24, 8, Precision::fp32, data, pipeline, tensor, 1);
+        auto plan = plan::even_plan(model, tests::short_on_gpus(24), 8, Precision::fp32, data, pipeline, tensor, 1);
         plan.shard_optimizer = patterns != small;
         expect_gradients_of_full_training(plan, 1e-5);
         if (patterns == lower_half) expect_training_of_the_rest(plan, 1e-5);
@@ -70,7 +70,7 @@ TEST(Frozen, HalfPrecisionKeepsTheBits) {
   auto model = model::built_in("gpt2-tiny");
   model.frozen = attention;
   for (const bool shards : {false, true}) {
-    auto plan = plan::even_plan(model, 24, 12, Precision::bf16, ranks, 1, 1, 1);
+    auto plan = plan::even_plan(model, tests::short_on_gpus(24), 12, Precision::bf16, ranks, 1, 1, 1);
     plan.shard_optimizer = shards;
     expect_training_of_the_rest(plan, 5e-3);
   }
@@ -105,8 +105,8 @@ std::pair<plan::Plan, plan::Plan> two_plans(Precision precision) {
   const int ranks = tests::everybody().size();
   auto model = model::built_in("gpt2-tiny");
   model.frozen = attention;
-  auto first = plan::even_plan(model, 24, 12, precision, ranks, 1, 1, 1),
-       second = plan::even_plan(model, 24, 12, precision, 1, 1, ranks, 2);
+  auto first = plan::even_plan(model, tests::short_on_gpus(24), 12, precision, ranks, 1, 1, 1),
+       second = plan::even_plan(model, tests::short_on_gpus(24), 12, precision, 1, 1, ranks, 2);
   first.shard_optimizer = true;
   return {first, second};
 }

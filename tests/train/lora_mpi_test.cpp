@@ -57,10 +57,10 @@ model::Config adapted(const std::string& name) {
 }
 
 TEST(Lora, EveryCombinationOfDegrees) {
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "llama-tiny"}) {
+  for (const auto& name : tests::families({"gpt2-tiny", "llama-tiny", "opt-post-tiny"})) {
     const auto model = adapted(name);
     tests::for_all_degrees(model, [&](int data, int pipeline, int tensor) {
-      auto plan = plan::even_plan(model, 24, 8, Precision::fp32, data, pipeline, tensor, 1);
+      auto plan = plan::even_plan(model, tests::short_on_gpus(24), 8, Precision::fp32, data, pipeline, tensor, 1);
       for (const bool shares : {false, true}) {
         if (shares && tensor == 1) continue;
         plan.sequence_parallel = shares;
@@ -91,7 +91,7 @@ TEST(Lora, HalfPrecisionKeepsTheBits) {
   const int ranks = tests::everybody().size();
   for (const auto precision : {Precision::bf16, Precision::fp16})
     for (const bool shards : {false, true}) {
-      auto plan = plan::even_plan(adapted("gpt2-tiny"), 24, 12, precision, ranks, 1, 1, 1);
+      auto plan = plan::even_plan(adapted("gpt2-tiny"), tests::short_on_gpus(24), 12, precision, ranks, 1, 1, 1);
       plan.shard_optimizer = shards;
       expect_training_of_adapters(plan, 5e-3);
     }
@@ -212,8 +212,8 @@ std::filesystem::path shared_folder() {
 /// Two plans of all ranks.
 std::pair<plan::Plan, plan::Plan> two_plans(Precision precision) {
   const int ranks = tests::everybody().size();
-  auto first = plan::even_plan(adapted("gpt2-tiny"), 24, 12, precision, ranks, 1, 1, 1),
-       second = plan::even_plan(adapted("gpt2-tiny"), 24, 12, precision, 1, 1, ranks, 2);
+  auto first = plan::even_plan(adapted("gpt2-tiny"), tests::short_on_gpus(24), 12, precision, ranks, 1, 1, 1),
+       second = plan::even_plan(adapted("gpt2-tiny"), tests::short_on_gpus(24), 12, precision, 1, 1, ranks, 2);
   first.shard_optimizer = true;
   return {first, second};
 }

@@ -56,7 +56,7 @@ TEST(LossMask, EveryCombinationOfDegrees) {
   for (const std::string name : {"gpt2-tiny", "llama-tiny"}) {
     const auto model = model::built_in(name);
     tests::for_all_degrees(model, [&](int data, int pipeline, int tensor) {
-      auto plan = plan::even_plan(model, 24, 12, Precision::fp32, data, pipeline, tensor, 1);
+      auto plan = plan::even_plan(model, tests::short_on_gpus(24), 12, Precision::fp32, data, pipeline, tensor, 1);
       plan.shard_optimizer = pipeline == 1;
       expect_same(plan, "seldom", seldom, tolerance);
       if (name == "llama-tiny") expect_same(plan, "third", every_third, tolerance);
@@ -140,7 +140,7 @@ TEST(LossMask, AStepWithoutACountedToken) {
 /// Gradients in half precision are scaled as ever, and the mean is over what counts.
 TEST(LossMask, HalfPrecision) {
   const int ranks = tests::everybody().size();
-  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 24, 12, Precision::bf16, ranks, 1, 1, 1);
+  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), tests::short_on_gpus(24), 12, Precision::bf16, ranks, 1, 1, 1);
   expect_same(plan, "third", every_third, 5e-3);
 }
 

@@ -93,14 +93,14 @@ model::Config small(const std::string& name) {
 TEST(SameMaths, EveryCombinationOfDegrees) {
   const int ranks = tests::everybody().size();
   int combinations = 0;
-  for (const std::string name :
-       {"gpt2-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny", "gemma2-tiny"})
+  for (const auto& name : tests::families(
+           {"gpt2-tiny", "llama-tiny", "opt-post-tiny", "gpt-neo-tiny", "qwen3-tiny", "pythia-tiny", "bloom-tiny", "gemma2-tiny"}))
     for (int data : {1, 2, 4})
       for (int pipeline : {1, 2, 4})
         for (int tensor : {1, 2, 4})
           if (data * pipeline * tensor == ranks && tensor <= model::largest_tensor_parallel(small(name))) {
             const auto kind = combinations++ % 2 ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b;
-            expect_same_maths(plan::even_plan(small(name), 24, 8, Precision::fp32, data, pipeline, tensor, 1, kind), 2, loss_tolerance,
+            expect_same_maths(plan::even_plan(small(name), tests::short_on_gpus(24), 8, Precision::fp32, data, pipeline, tensor, 1, kind), 2, loss_tolerance,
                               gradient_tolerance);
           }
   const bool power_of_two = (ranks & (ranks - 1)) == 0;
@@ -245,11 +245,11 @@ TEST(SameMaths, SharedTokensKeepTheLossToTheLastBit) {
   const int ranks = tests::everybody().size();
   if (ranks != 2 && ranks != 3 && ranks != 6) return;
   const int tensor = std::min(ranks, 3), pipeline = ranks / tensor;
-  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "llama-tiny"})
+  for (const auto& name : tests::families({"gpt2-tiny", "llama-tiny", "opt-post-tiny"}))
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}) {
       if (tensor > model::largest_tensor_parallel(small(name))) continue;
       if (ranks == 6 && (name != "gpt2-tiny" || recompute != plan::Recompute::selective)) continue;  // one is enough where it takes long
-      auto plan = plan::even_plan(small(name), 23, 15, Precision::fp32, 1, pipeline, tensor, 2, plan::ScheduleKind::gpipe);
+      auto plan = plan::even_plan(small(name), tests::short_on_gpus(23), tests::short_on_gpus(15), Precision::fp32, 1, pipeline, tensor, 2, plan::ScheduleKind::gpipe);
       for (auto& stage : plan.stages) stage.recompute = recompute;
       const auto whole = tests::trainer(tests::everybody(), plan);
       plan.sequence_parallel = true;
@@ -347,7 +347,7 @@ void expect_same_within_rounding(Precision precision, double loss_bound, double 
   for (const std::string name : {"gpt2-tiny", "gpt-neo-tiny", "llama-tiny"}) {
     auto model = small(name);
     if (by_cudnn) model.attention_dropout = 0;  // its numbers are not ours
-    const auto plan = plan::even_plan(model, 24, 8, precision, 1, ranks == 4 ? 2 : 1, ranks == 4 ? 2 : ranks, 1);
+    const auto plan = plan::even_plan(model, tests::short_on_gpus(24), 8, precision, 1, ranks == 4 ? 2 : 1, ranks == 4 ? 2 : ranks, 1);
     expect_same_maths(plan, 1, loss_bound, gradient_bound);
     if (by_cudnn) {
       EXPECT_NE(tests::trainer(tests::everybody(), plan)->description().find(", cuDNN "), std::string::npos);

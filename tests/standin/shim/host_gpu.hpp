@@ -24,7 +24,7 @@ struct Triple {
 struct Place {
   Triple thread, block, block_size, grid;
 };
-const Place& here();
+extern thread_local constinit Place place;
 
 struct Order {
   std::uint64_t seed = 0;  ///< 0: threads and blocks in their natural order
@@ -103,7 +103,8 @@ inline unsigned ballot(unsigned mask, bool vote) {
     std::uint64_t votes = 0;
     for (int lane = 0; lane < 32; ++lane)
       if (all >> lane & 1) votes |= lanes.in[lane] << lane;
-    for (int lane = 0; lane < 32; ++lane) lanes.out[lane] = votes;
+    for (int lane = 0; lane < 32; ++lane)
+      if (all >> lane & 1) lanes.out[lane] = votes;
   };
   return static_cast<unsigned>(collective(mask, vote, "__ballot_sync", false, whole, &mask));
 }
@@ -112,7 +113,7 @@ inline unsigned ballot(unsigned mask, bool vote) {
 /// `transposed`.
 inline void load_matrices(std::uint32_t (&words)[4], const void* row, bool transposed) {
   if (reinterpret_cast<std::uintptr_t>(row) % 16) fail("ldmatrix: a row that is not aligned to 16 bytes");
-  const unsigned lane = here().thread.x % 32;
+  const unsigned lane = place.thread.x % 32;
   const unsigned group = lane / 4, pair = lane % 4 * 2;
   for (unsigned matrix = 0; matrix < 4; ++matrix) {
     const auto element = [&](unsigned r, unsigned c) {
@@ -169,10 +170,10 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
-#define threadIdx (hostgpu::here().thread)
-#define blockIdx (hostgpu::here().block)
-#define blockDim (hostgpu::here().block_size)
-#define gridDim (hostgpu::here().grid)
+#define threadIdx (hostgpu::place.thread)
+#define blockIdx (hostgpu::place.block)
+#define blockDim (hostgpu::place.block_size)
+#define gridDim (hostgpu::place.grid)
 
 #define HOSTGPU_TEXT(x) #x
 #define HOSTGPU_LINE(x) HOSTGPU_TEXT(x)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -36,18 +37,27 @@ namespace {
 namespace context = boost::context::detail;
 
 constexpr std::size_t stack_bytes = 32 << 10, shared_bytes = 256 << 10, red_zone = 128;
+/// Stacks begin in lines of their own of the cache, or those of a warp would push each other out of it.
+constexpr std::size_t line = 64, lines_of_beginnings = 61, stride_of_beginnings = 9;
 constexpr unsigned most_threads = 1024, most_copies = 256, most_groups = 16, most_variables = 64, warp_size = 32;
 /// TSan's fibers are dear, so launches use them again: launches are ordered anyway. Within a launch each block has its own as long as there
 /// are some, and later blocks take those of earlier ones, which hides races between these blocks.
 constexpr unsigned most_tsan_fibers = 2048;
 constexpr unsigned no_order = 1;  // a switch of fibers orders nothing
 
-// Loops, not memset or memcpy: TSan's interceptors would take them for the kernel's.
+// By words, not by one memset or memcpy: TSan's interceptors would take them for the kernel's.
 void fill_with_nan(void* at, std::size_t size) {
-  for (volatile char *p = static_cast<char*>(at), *end = p + size; p != end; ++p) *p = static_cast<char>(0xff);
+  constexpr std::uint64_t nans = ~std::uint64_t{0};
+  char *p = static_cast<char*>(at), *end = p + size;
+  for (; end - p >= static_cast<std::ptrdiff_t>(sizeof nans); p += sizeof nans) std::memcpy(p, &nans, sizeof nans);
+  for (; p != end; ++p) *p = static_cast<char>(0xff);
 }
 void copy_quietly(void* to, const void* from, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) static_cast<volatile char*>(to)[i] = static_cast<const volatile char*>(from)[i];
+  char* p = static_cast<char*>(to);
+  const char *q = static_cast<const char*>(from), *end = q + size;
+  for (; end - q >= static_cast<std::ptrdiff_t>(sizeof(std::uint64_t)); p += sizeof(std::uint64_t), q += sizeof(std::uint64_t))
+    std::memcpy(p, q, sizeof(std::uint64_t));
+  for (; q != end; ++p, ++q) *p = *q;
 }
 void acquire(void* p) {
   if (__tsan_acquire) __tsan_acquire(p);
@@ -87,21 +97,28 @@ struct Copy {
   unsigned char bytes[16];
 };
 
-struct Fiber {
-  Place place;
-  unsigned number = 0;  ///< in the block
-  bool ended = false;
-  const char* waits_at = nullptr;
-  context::fcontext_t at = nullptr;
-  char* stack = nullptr;
-  void *tsan = nullptr, *fake_stack = nullptr;
-  Few<Copy, most_copies> copies;
+/// What a thread has asked for and not waited for.
+struct Copies {
+  Few<Copy, most_copies> pending;
   Few<unsigned, most_groups> groups;  ///< copies in each group that was committed
   unsigned committed = 0;
 };
 
+struct Fiber {
+  Triple thread;
+  unsigned number = 0;  ///< in the block
+  bool ended = false;
+  const char* waits_at = nullptr;
+  context::fcontext_t at = nullptr;  ///< null: it has not begun
+  char* stack = nullptr;
+  void *tsan = nullptr, *fake_stack = nullptr;
+  Copies* copies = nullptr;  ///< null: none yet
+};
+
+/// What lanes hand in and get stands until the operation after: that one needs all of its lanes, who have taken theirs by then.
 struct Warp {
-  unsigned arrived = 0, mask = 0, alive = 0, generation = 0, readers = 0;
+  unsigned arrived = 0, mask = 0, alive = 0, generation = 0;
+  unsigned ready = 0;  ///< lanes that can go on
   const char* what = nullptr;
   std::uint64_t in[warp_size], out[warp_size];
 };
@@ -114,16 +131,18 @@ struct Variable {
 /// The block that this thread runs, and the means to run it, which the next one uses again.
 struct Block {
   std::vector<Fiber> fibers{most_threads};
+  std::vector<std::unique_ptr<Copies>> copies{most_threads};
   std::vector<Warp> warps;
-  std::vector<unsigned> order;
+  std::vector<char*> free_stacks;
   Few<Variable, most_variables> variables;
   char *stacks = map(nullptr, stack_bytes*most_threads), *shared = map(nullptr, shared_bytes), *free_shared = shared, *dynamic = nullptr;
-  /// Places that stand for barriers, new ones for each block, or blocks would seem ordered: [0] the block's, then the warps'.
+  /// Places that stand for barriers, new ones for each block, or blocks would seem ordered: two of the block, then two of each warp. A
+  /// thread that is through one barrier may be at the next before others have left the first, hence two.
   char* places = nullptr;
-  unsigned count = 0, alive = 0, arrived = 0, generation = 0, turn = 0;
+  unsigned count = 0, alive = 0, arrived = 0, generation = 0, warp = 0;  ///< warp: of the thread that runs
   int votes = 0, last_votes = 0;
   const char* site = nullptr;
-  std::uint64_t progress = 0;
+  std::mt19937_64* lots = nullptr;  ///< null: the natural order
   void (*body)(void*) = nullptr;
   void* argument = nullptr;
   std::vector<void*> tsan_fibers;
@@ -134,7 +153,10 @@ struct Block {
   std::size_t home_size = 0;
   char start_place = 0, end_place = 0;
 
-  Block() = default;
+  Block() {
+    tsan_fibers.reserve(most_tsan_fibers);  // it grows in many fibers' turns, and moves would be theirs
+    for (unsigned i = most_threads; i-- > 0;) free_stacks.push_back(stacks + stack_bytes * i);
+  }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() {  // a stream's thread ends; TSan has 8,128 threads and fibers in all
@@ -147,62 +169,107 @@ struct Block {
 thread_local Block* block = nullptr;
 thread_local Fiber* current = nullptr;
 
+/// Race detection needs a stack for each thread.
+bool own_stacks() { return __tsan_create_fiber; }
+
 std::string name(const Fiber& f) {
-  const Triple& b = f.place.block;
+  const Triple& b = place.block;
   return "block " + std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z) + " thread " + std::to_string(f.number);
+}
+
+void* tsan_fiber() {
+  Block& b = *block;
+  if (b.next_tsan_fiber == b.tsan_fibers.size()) b.tsan_fibers.push_back(__tsan_create_fiber(0));
+  return b.tsan_fibers[b.next_tsan_fiber++];
+}
+
+[[noreturn]] void live(context::transfer_t from);
+
+void begin(Fiber& f) {
+  Block& b = *block;
+  if (own_stacks()) {
+    f.stack = b.stacks + stack_bytes * f.number;
+    f.tsan = tsan_fiber();
+  } else {
+    f.stack = b.free_stacks.back();
+    b.free_stacks.pop_back();
+  }
+  const std::size_t number = static_cast<std::size_t>(f.stack - b.stacks) / stack_bytes;
+  const std::size_t unused = line * (stride_of_beginnings * number % lines_of_beginnings);
+  f.at = context::make_fcontext(f.stack + stack_bytes - unused, stack_bytes - unused, live);
+}
+
+void become(Fiber& f) {
+  current = &f;
+  place.thread = f.thread;
 }
 
 /// To a fiber, or home where there is none.
 void switch_to(Fiber* to) {
   Block& b = *block;
   Fiber* from = current;
+  if (to && !to->at) begin(*to);
   if (__sanitizer_start_switch_fiber) {
     void** keep = !from ? &b.fake_home : from->ended ? nullptr : &from->fake_stack;
     __sanitizer_start_switch_fiber(keep, to ? to->stack : b.home_stack, to ? stack_bytes : b.home_size);
   }
   if (__tsan_switch_to_fiber) __tsan_switch_to_fiber(to ? to->tsan : b.tsan_home, no_order);
-  current = to;
+  if (to)
+    become(*to);
+  else
+    current = nullptr;
   const context::transfer_t back = context::jump_fcontext(to ? to->at : b.home, from);
   (back.data ? static_cast<Fiber*>(back.data)->at : b.home) = back.fctx;
-  current = from;
   if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(from ? from->fake_stack : b.fake_home, nullptr, nullptr);
 }
 
-/// The next in order that has not ended; null: only `except`, or none.
-Fiber* next_fiber(const Fiber* except) {
+/// Who goes on: of the same warp if one can, for its stacks and data are at hand; drawn by lot where the order is shuffled. Null: nobody.
+Fiber* next_ready() {
   Block& b = *block;
-  for (unsigned i = 0; i < b.count; ++i) {
-    b.turn = b.turn + 1 == b.count ? 0 : b.turn + 1;
-    Fiber& f = b.fibers[b.order[b.turn]];
-    if (!f.ended) return &f == except ? nullptr : &f;
+  const auto warps = static_cast<unsigned>(b.warps.size());
+  const std::uint64_t lot = b.lots ? (*b.lots)() : 0;
+  const int first_lane = static_cast<int>(lot % warp_size);
+  unsigned number = b.lots ? static_cast<unsigned>(lot / warp_size % warps) : b.warp;
+  for (unsigned tried = 0; tried < warps; ++tried) {
+    Warp& w = b.warps[number];
+    if (w.ready) {
+      const unsigned lane = static_cast<unsigned>(std::countr_zero(std::rotr(w.ready, first_lane)) + first_lane) % warp_size;
+      w.ready &= ~(1u << lane);
+      b.warp = number;
+      return &b.fibers[number * warp_size + lane];
+    }
+    number = number + 1 == warps ? 0 : number + 1;
   }
   return nullptr;
 }
 
-[[noreturn]] void fail_deadlock(const char* what) {
-  std::string text = "deadlock: " + name(*current) + " waits at " + what;
+/// All that have not ended wait for each other.
+[[noreturn]] void fail_deadlock() {
+  std::string text = "deadlock: ";
+  const char* last = nullptr;
   int told = 0;
-  for (unsigned i = 0; i < block->count; ++i) {
+  for (unsigned i = 0; i < block->count && told < 4; ++i) {
     const Fiber& f = block->fibers[i];
-    if (!f.ended && f.waits_at != what && told++ < 3) text += ", " + name(f) + " at " + (f.waits_at ? f.waits_at : "nothing");
+    if (f.ended || f.waits_at == last) continue;
+    text += (told++ > 0 ? ", " : "") + name(f) + " waits at " + f.waits_at;
+    last = f.waits_at;
   }
   fail(text);
 }
 
-template <class Done>
-void wait_until(const char* what, Done done) {
-  Block& b = *block;
+/// Until another thread says that this one is ready.
+void wait(const char* what) {
   Fiber& me = *current;
   me.waits_at = what;
-  std::uint64_t seen = b.progress;
-  for (unsigned idle = 0; !done();) {
-    if (Fiber* f = next_fiber(&me)) switch_to(f);
-    idle = b.progress == seen ? idle + 1 : 0;
-    seen = b.progress;
-    if (idle > 2 * b.count + 2) fail_deadlock(what);
-  }
+  Fiber* next = next_ready();
+  if (!next) fail_deadlock();
+  switch_to(next);
   me.waits_at = nullptr;
 }
+
+bool differ(const char* a, const char* b) { return a != b && std::strcmp(a, b) != 0; }
+Warp& warp_of(const Fiber& f) { return block->warps[f.number / warp_size]; }
+unsigned bit_of(const Fiber& f) { return 1u << f.number % warp_size; }
 
 void open_barrier() {
   Block& b = *block;
@@ -210,12 +277,25 @@ void open_barrier() {
   b.last_votes = std::exchange(b.votes, 0);
   b.site = nullptr;
   ++b.generation;
-  ++b.progress;
+  for (Warp& w : b.warps) w.ready = w.alive;
+  warp_of(*current).ready &= ~bit_of(*current);  // who opens it goes on anyway
 }
 
+void run_thread(Fiber& me) {
+  Block& b = *block;
+  acquire(&b.start_place);
+  b.body(b.argument);
+  if (me.copies && me.copies->pending.count > 0) fail(name(me) + " ends with asynchronous copies that nobody waited for");
+  me.ended = true;
+  --b.alive;
+  warp_of(me).alive &= ~bit_of(me);
+  release(&b.end_place);
+  if (b.alive > 0 && b.arrived == b.alive) open_barrier();  // as on a device, who has ended does not count
+}
+
+/// A fiber: a thread, and, where threads need no stacks of their own, others that have not begun: without barriers, nobody switches.
 void live(context::transfer_t from) {
   Block& b = *block;
-  Fiber& me = *current;
   (from.data ? static_cast<Fiber*>(from.data)->at : b.home) = from.fctx;
   if (__sanitizer_finish_switch_fiber) {
     const void* bottom = nullptr;
@@ -226,17 +306,18 @@ void live(context::transfer_t from) {
       b.home_size = size;
     }
   }
-  acquire(&b.start_place);
-  b.body(b.argument);
-  if (me.copies.count > 0) fail(name(me) + " ends with asynchronous copies that nobody waited for");
-  me.ended = true;
-  --b.alive;
-  ++b.progress;
-  b.warps[me.number / warp_size].alive &= ~(1u << me.number % warp_size);
-  release(&b.end_place);
-  if (b.alive > 0 && b.arrived == b.alive) open_barrier();  // as on a device, who has ended does not count
-  switch_to(next_fiber(nullptr));
-  __builtin_unreachable();
+  for (;;) {
+    run_thread(*current);
+    Fiber* next = next_ready();
+    if (!next && b.alive > 0) fail_deadlock();
+    if (!next || next->at || own_stacks()) {
+      if (!own_stacks()) b.free_stacks.push_back(current->stack);
+      switch_to(next);
+      __builtin_unreachable();
+    }
+    next->stack = current->stack;
+    become(*next);
+  }
 }
 
 char* take_shared(std::size_t size) {
@@ -249,7 +330,8 @@ char* take_shared(std::size_t size) {
   return at;
 }
 
-char* sync_place(unsigned which) { return block->places + sizeof(std::uint64_t) * which; }
+/// 0: the block's, then the warps'.
+char* sync_place(unsigned which, unsigned generation) { return block->places + sizeof(std::uint64_t) * (2 * which + generation % 2); }
 
 /// Never given back: their addresses must not be used twice.
 char* new_places(unsigned count) {
@@ -263,26 +345,22 @@ char* new_places(unsigned count) {
   return std::exchange(area, area + size);
 }
 
-void* tsan_fiber() {
+/// The same for all blocks of a launch.
+void number_threads(Triple size) {
   Block& b = *block;
-  if (b.next_tsan_fiber == b.tsan_fibers.size()) b.tsan_fibers.push_back(__tsan_create_fiber(0));
-  return b.tsan_fibers[b.next_tsan_fiber++];
+  b.count = size.x * size.y * size.z;
+  for (unsigned i = 0; i < b.count; ++i) {
+    b.fibers[i].number = i;
+    b.fibers[i].thread = {i % size.x, i / size.x % size.y, i / size.x / size.y};
+  }
 }
 
-void start_fiber(unsigned number, Triple block_size) {
-  Block& b = *block;
-  Fiber& f = b.fibers[number];
-  f.number = number;
-  f.place.thread = {number % block_size.x, number / block_size.x % block_size.y, number / block_size.x / block_size.y};
+void get_ready(Fiber& f) {
   f.ended = false;
+  f.at = nullptr;
   f.waits_at = nullptr;
   f.fake_stack = nullptr;
-  f.copies.count = f.groups.count = 0;
-  f.committed = 0;
-  f.stack = b.stacks + stack_bytes * number;
-  f.at = context::make_fcontext(f.stack + stack_bytes, stack_bytes, live);
-  if (__tsan_create_fiber) f.tsan = tsan_fiber();
-  b.warps[number / warp_size].alive |= 1u << number % warp_size;
+  f.copies = nullptr;
 }
 
 /// Fresh stacks and shared memory: what stood there belongs to no thread of this block.
@@ -297,30 +375,41 @@ void forget_memory() {
   release(&b.start_place);  // the block's threads begin after this
 }
 
-void run_block(Triple block_size, std::size_t dynamic_shared, std::mt19937_64* random) {
+void run_block(std::size_t dynamic_shared) {
   Block& b = *block;
-  b.count = b.alive = block_size.x * block_size.y * block_size.z;
-  b.arrived = b.turn = 0;
+  b.alive = b.count;
+  b.arrived = b.warp = 0;
   b.votes = 0;
   b.site = nullptr;
   b.variables.count = 0;
   forget_memory();
   if (b.next_tsan_fiber + b.count > most_tsan_fibers) b.next_tsan_fiber = 0;
   b.dynamic = dynamic_shared > 0 ? take_shared(dynamic_shared) : nullptr;
-  b.warps.assign((b.count + warp_size - 1) / warp_size, {});
-  b.places = new_places(1 + static_cast<unsigned>(b.warps.size()));
-  b.order.resize(b.count);
+  b.warps.resize((b.count + warp_size - 1) / warp_size);
+  for (Warp& w : b.warps) w.alive = w.arrived = 0;
+  if (own_stacks()) b.places = new_places(2 + 2 * static_cast<unsigned>(b.warps.size()));
   for (unsigned i = 0; i < b.count; ++i) {
-    b.order[i] = i;
-    start_fiber(i, block_size);
+    get_ready(b.fibers[i]);
+    warp_of(b.fibers[i]).alive |= bit_of(b.fibers[i]);
   }
-  if (random) std::shuffle(b.order.begin(), b.order.end(), *random);
-  switch_to(&b.fibers[b.order[0]]);
+  for (Warp& w : b.warps) w.ready = w.alive;
+  switch_to(next_ready());
+}
+
+/// This thread's copies, which it has from now on.
+Copies& copies_of(Fiber& f) {
+  if (f.copies) return *f.copies;
+  auto& mine = block->copies[f.number];
+  if (!mine) mine = std::make_unique<Copies>();
+  f.copies = mine.get();
+  mine->pending.count = mine->groups.count = 0;
+  mine->committed = 0;
+  return *mine;
 }
 
 }  // namespace
 
-const Place& here() { return current->place; }
+thread_local constinit Place place;
 
 void fail(const std::string& what) {
   std::fprintf(stderr, "host gpu: %s\n", what.c_str());
@@ -344,27 +433,27 @@ void copy_async(void* to, const void* from, unsigned size) {
   copy_quietly(copy.bytes, from, size);
   tell_write(to, size);
   fill_with_nan(to, size);
-  me.copies.push(copy, "asynchronous copies at once");
+  copies_of(me).pending.push(copy, "asynchronous copies at once");
 }
 
 void commit_copies() {
-  Fiber& me = *current;
-  me.groups.push(me.copies.count - me.committed, "groups of asynchronous copies");
-  me.committed = me.copies.count;
+  Copies& mine = copies_of(*current);
+  mine.groups.push(mine.pending.count - mine.committed, "groups of asynchronous copies");
+  mine.committed = mine.pending.count;
 }
 
 void wait_for_copies(unsigned groups_left) {
-  Fiber& me = *current;
-  while (me.groups.count > groups_left) {
-    const unsigned arriving = me.groups.values[0];
+  Copies& mine = copies_of(*current);
+  while (mine.groups.count > groups_left) {
+    const unsigned arriving = mine.groups.values[0];
     for (unsigned i = 0; i < arriving; ++i) {
-      const Copy& copy = me.copies.values[i];
+      const Copy& copy = mine.pending.values[i];
       tell_write(copy.to, copy.size);
       copy_quietly(copy.to, copy.bytes, copy.size);
     }
-    me.copies.drop_front(arriving);
-    me.groups.drop_front(1);
-    me.committed -= arriving;
+    mine.pending.drop_front(arriving);
+    mine.groups.drop_front(1);
+    mine.committed -= arriving;
   }
 }
 
@@ -380,52 +469,44 @@ void* dynamic_shared_memory() { return block->dynamic; }
 
 int barrier(bool vote, const char* site) {
   Block& b = *block;
-  ++b.progress;
-  if (b.arrived > 0 && std::strcmp(b.site, site) != 0)
-    fail(name(*current) + " is at " + site + " while others of its block are at " + b.site);
-  release(sync_place(0));
-  const unsigned mine = b.generation;
+  if (b.arrived > 0 && differ(b.site, site)) fail(name(*current) + " is at " + site + " while others of its block are at " + b.site);
+  char* const order = sync_place(0, b.generation);
+  release(order);
   b.votes += vote;
   b.site = site;
   if (++b.arrived == b.alive)
     open_barrier();
   else
-    wait_until(site, [&] { return b.generation != mine; });
-  acquire(sync_place(0));
+    wait(site);
+  acquire(order);
   return b.last_votes;
 }
 
 std::uint64_t collective(unsigned mask, std::uint64_t value, const char* what, bool fence, void (*whole)(Lanes, const void*),
                          const void* argument) {
-  Block& b = *block;
   const Fiber& me = *current;
   const unsigned lane = me.number % warp_size, number = me.number / warp_size;
-  Warp& w = b.warps[number];
+  Warp& w = block->warps[number];
   if (!(mask >> lane & 1)) fail(name(me) + ": its own lane is not in the mask of " + what);
   if (mask & ~w.alive) fail(name(me) + ": the mask of " + what + " names lanes that are not there");
-  wait_until(what, [&] { return w.readers == 0; });  // the operation before is still being read
-  if (w.arrived && (std::strcmp(w.what, what) != 0 || w.mask != mask))
+  if (w.arrived && (w.mask != mask || differ(w.what, what)))
     fail(name(me) + " is at " + what + " while its warp is at " + w.what + ", or with another mask");
-  if (fence) release(sync_place(1 + number));
+  char* const order = sync_place(1 + number, w.generation);
+  if (fence) release(order);
   w.what = what;
   w.mask = mask;
   w.in[lane] = value;
   w.arrived |= 1u << lane;
-  ++b.progress;
-  const unsigned mine = w.generation;
   if (w.arrived == mask) {
     whole({w.in, w.out}, argument);
     w.arrived = 0;
-    w.readers = static_cast<unsigned>(std::popcount(mask));
     ++w.generation;
+    w.ready |= mask & ~(1u << lane);
   } else {
-    wait_until(what, [&] { return w.generation != mine; });
+    wait(what);
   }
-  const std::uint64_t result = w.out[lane];
-  --w.readers;
-  ++b.progress;
-  if (fence) acquire(sync_place(1 + number));
-  return result;
+  if (fence) acquire(order);
+  return w.out[lane];
 }
 
 void run(Triple grid, Triple block_size, std::size_t dynamic_shared, Order order, void (*body)(void*), void* argument) {
@@ -436,19 +517,18 @@ void run(Triple grid, Triple block_size, std::size_t dynamic_shared, Order order
   b.argument = argument;
   b.tsan_home = __tsan_get_current_fiber ? __tsan_get_current_fiber() : nullptr;
   std::mt19937_64 random{order.seed};
+  b.lots = order.seed ? &random : nullptr;
   std::vector<std::uint64_t> blocks(std::uint64_t{grid.x} * grid.y * grid.z);
-  for (std::uint64_t i = 0; i < blocks.size(); ++i) blocks[i] = i;
+  std::iota(blocks.begin(), blocks.end(), std::uint64_t{0});
   if (order.seed) std::shuffle(blocks.begin(), blocks.end(), random);
-  for (Fiber& f : b.fibers) {
-    f.place.block_size = block_size;
-    f.place.grid = grid;
-  }
+  number_threads(block_size);
+  place.block_size = block_size;
+  place.grid = grid;
   b.next_tsan_fiber = 0;
   for (const std::uint64_t i : blocks) {
-    const Triple place{static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
-                       static_cast<unsigned>(i / grid.x / grid.y)};
-    for (Fiber& f : b.fibers) f.place.block = place;
-    run_block(block_size, dynamic_shared, order.seed ? &random : nullptr);
+    place.block = {static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
+                   static_cast<unsigned>(i / grid.x / grid.y)};
+    run_block(dynamic_shared);
   }
   acquire(&b.end_place);
 }
