@@ -13,6 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 need_packages $flotilla_build_packages $flotilla_test_packages
 # shellcheck disable=SC2086
 (need_packages $flotilla_slurm_packages) || echo "flotilla: going on without them: the tests of Slurm will be skipped" >&2
+(need_packages clang-format-14) || echo "flotilla: going on without it: the form of the code will not be checked" >&2
 
 # CI compiles kernels for three generations of GPUs only: nvcc takes a quarter of a minute for each.
 cmake --preset cpu-release -DFLOTILLA_TESTS=ON ${CI:+-DFLOTILLA_WERROR=ON "-DFLOTILLA_CUDA_ARCHITECTURES=75;90;120"} >/dev/null
