@@ -28,6 +28,7 @@ fi
 need_packages $flotilla_build_packages $flotilla_test_packages
 # shellcheck disable=SC2086
 (need_packages $flotilla_slurm_packages) || echo "flotilla: going on without them: the tests of Slurm will be skipped" >&2
+(need_packages clang-format-14) || echo "flotilla: going on without it: the form of the code will not be checked" >&2
 
 jobs=$(flotilla_build_jobs)
 options=(-DFLOTILLA_TESTS=ON ${CI:+-DFLOTILLA_WERROR=ON})

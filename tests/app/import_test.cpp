@@ -51,7 +51,7 @@ class ImportCommand : public testing::Test {
     files::write_text(folder_ / "grid.json", grid);
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string refusal(const Words& arguments, ErrorKind kind) {
+  std::string refusal_of(const Words& arguments, ErrorKind kind) {
     return tests::refusal(kind, [&] { import_published(arguments); });
   }
   TemporaryFolder folder_;
@@ -59,12 +59,12 @@ class ImportCommand : public testing::Test {
 
 TEST_F(ImportCommand, MakesAHuggingFaceModelOfAFileOfLlmc) {
   const auto file = tests::write_llmc(path("tiny.bin"), tests::llmc_bytes({}, 5)).string();
-  EXPECT_NE(refusal({"llmc", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
+  EXPECT_NE(refusal_of({"llmc", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
   testing::internal::CaptureStdout();
   EXPECT_EQ(import_published(Words{"llmc", file, "-o", path("model"), "--log-level", "error"}), 0);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "[model]\nweights = \"" + path("model") + "\"\n");
   EXPECT_EQ(import_published(Words{"hf", path("model"), "-o", path("job.toml"), "--log-level", "error"}), 0);
-  const auto as_model = refusal({"hf", file}, ErrorKind::bad_input);
+  const auto as_model = refusal_of({"hf", file}, ErrorKind::bad_input);
   EXPECT_NE(as_model.find("is a file; expected the directory of a Hugging Face model: flotilla import llmc"), std::string::npos)
       << as_model;
 }
@@ -81,13 +81,14 @@ TEST_F(ImportCommand, MakesAPlanAndAClusterOfAPublishedRun) {
   files::write_text(folder_ / "runs.json", R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" +
                                                run("one", "torchtitan") + ", " + run("two", "nobody's") + "]}");
   const auto file = path("runs.json");
-  EXPECT_NE(refusal({"published", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
-  EXPECT_NE(refusal({"published", file, "-o", path("out")}, ErrorKind::usage).find("has 2 runs; name one: --run one"), std::string::npos);
-  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "tow"}, ErrorKind::bad_input).find("did you mean 'two'?"),
+  EXPECT_NE(refusal_of({"published", file}, ErrorKind::usage).find("name it: -o DIRECTORY"), std::string::npos);
+  EXPECT_NE(refusal_of({"published", file, "-o", path("out")}, ErrorKind::usage).find("has 2 runs; name one: --run one"),
             std::string::npos);
-  EXPECT_NE(refusal({"published", file, "-o", path("out"), "--run", "two"}, ErrorKind::unavailable).find("runtime nobody's"),
+  EXPECT_NE(refusal_of({"published", file, "-o", path("out"), "--run", "tow"}, ErrorKind::bad_input).find("did you mean 'two'?"),
             std::string::npos);
-  EXPECT_NE(refusal({"osu", file, "--run", "one"}, ErrorKind::usage).find("leave out --run"), std::string::npos);
+  EXPECT_NE(refusal_of({"published", file, "-o", path("out"), "--run", "two"}, ErrorKind::unavailable).find("runtime nobody's"),
+            std::string::npos);
+  EXPECT_NE(refusal_of({"osu", file, "--run", "one"}, ErrorKind::usage).find("leave out --run"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path("out")));
 
   testing::internal::CaptureStdout();
@@ -110,7 +111,7 @@ TEST_F(ImportCommand, NamesACheckpointOfMegatron) {
     const auto folder = folder_ / (std::string{"megatron-"} + mark);
     std::filesystem::create_directory(folder);
     files::write_text(folder / mark, "100");
-    const auto message = refusal({"hf", folder.string()}, ErrorKind::bad_input);
+    const auto message = refusal_of({"hf", folder.string()}, ErrorKind::bad_input);
     EXPECT_NE(message.find("is a checkpoint of Megatron-LM or PyTorch (it holds " + std::string{mark} + ")"), std::string::npos) << message;
     EXPECT_NE(message.find("export_ckpt of Megatron Bridge"), std::string::npos) << message;
   }
@@ -120,10 +121,10 @@ TEST_F(ImportCommand, WritesTheJobSectionOfAHuggingFaceModel) {
   const tests::ModelFolder model{"llama"};
   EXPECT_EQ(import_published(Words{"hf", model.path().string(), "-o", path("job.toml"), "--log-level", "error"}), 0);
   EXPECT_EQ(files::read_text(path("job.toml")), "[model]\nweights = \"" + model.path().string() + "\"\n");
-  const auto message = refusal(Words{"hf", model.path().string(), "--model.name", "gpt2"}, ErrorKind::usage);
+  const auto message = refusal_of(Words{"hf", model.path().string(), "--model.name", "gpt2"}, ErrorKind::usage);
   EXPECT_NE(message.find("leave out"), std::string::npos) << message;
   std::filesystem::remove(model / "model.safetensors");
-  EXPECT_NE(refusal(Words{"hf", model.path().string()}, ErrorKind::bad_input).find("neither model.safetensors"), std::string::npos);
+  EXPECT_NE(refusal_of(Words{"hf", model.path().string()}, ErrorKind::bad_input).find("neither model.safetensors"), std::string::npos);
 }
 
 TEST_F(ImportCommand, WritesAPlan) {
@@ -141,7 +142,7 @@ TEST_F(ImportCommand, ALibrarysOnlyModelIsThePlans) {
                                    "-o", path("plan.json"), "--log-level", "error"}),
             0);
   EXPECT_EQ(files::read_plan(path("plan.json")).model.name, "Two-Blocks");
-  EXPECT_NE(refusal({"sailor-plan", path("grid.json"), "--training.global-batch", "8"}, ErrorKind::bad_input).find("--model.name NAME"),
+  EXPECT_NE(refusal_of({"sailor-plan", path("grid.json"), "--training.global-batch", "8"}, ErrorKind::bad_input).find("--model.name NAME"),
             std::string::npos);
 }
 
@@ -173,7 +174,7 @@ TEST_F(ImportCommand, MeasurementsOfOthersBecomePartOfABenchReport) {
 
 TEST_F(ImportCommand, RefusesInOneLine) {
   const auto expect = [&](const Words& arguments, ErrorKind kind, const std::string& part) {
-    const auto what = refusal(arguments, kind);
+    const auto what = refusal_of(arguments, kind);
     EXPECT_NE(what.find(part), std::string::npos) << what << "\nlacks " << part;
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;
   };

@@ -43,7 +43,7 @@ cluster::Profile small_library_profile() {
 }
 
 search::Pool pool_of(const Words& words) { return read_pool(words, on_the_command_line("pool"), small_library_profile(), catalogue()); }
-Error refusal(const std::string& word) {
+Error error_with(const std::string& word) {
   return error_of([&] { pool_of({word}); });
 }
 
@@ -101,16 +101,16 @@ TEST(Pool, WhatIsWrongIsSaidInOneLine) {
       {"Own@=4", "--pool Own@=4: expected a zone behind the '@'; leave both out where there is one zone"},
   };
   for (const auto& [word, what] : cases) {
-    const auto error = refusal(word);
+    const auto error = error_with(word);
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_STREQ(error.what(), what);
   }
-  EXPECT_NE(std::string{refusal("A100-41=3").what()}.find("device type 'A100-41'; did you mean 'A100-40'?; they know A10, A100-40,"),
+  EXPECT_NE(std::string{error_with("A100-41=3").what()}.find("device type 'A100-41'; did you mean 'A100-40'?; they know A10, A100-40,"),
             std::string::npos)
-      << refusal("A100-41=3").what();
-  EXPECT_NE(std::string{refusal("A100@z=3").what()}.find("device type 'A100'; did you mean 'A100-40' or 'A100-80'?; they"),
+      << error_with("A100-41=3").what();
+  EXPECT_NE(std::string{error_with("A100@z=3").what()}.find("device type 'A100'; did you mean 'A100-40' or 'A100-80'?; they"),
             std::string::npos)
-      << refusal("A100@z=3").what();
+      << error_with("A100@z=3").what();
   const auto many = error_of([] { pool_of({"Own=600000", "Own=400001"}); });
   EXPECT_STREQ(many.what(), "--pool Own=400001: with it the pool has 1000001 devices; expected 1000000 at most");
 }

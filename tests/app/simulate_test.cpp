@@ -76,7 +76,7 @@ class Simulate : public testing::Test {
     run(all);
     return files::Json::parse(out_, "stdout");
   }
-  Error refusal(const Words& more) {
+  Error error_with(const Words& more) {
     return error_of([&] { simulate(words(more)); });
   }
 
@@ -196,10 +196,10 @@ TEST_F(Simulate, ABoundPlanWithALibraryIsMovedToDevicesOfTheSameTypes) {
   EXPECT_EQ(err_, "");
   probed.devices[3].type = "A";
   put(probed);
-  EXPECT_NE(std::string{refusal({}).what()}.find("rank 3 is a 'A'"), std::string::npos);
+  EXPECT_NE(std::string{error_with({}).what()}.find("rank 3 is a 'A'"), std::string::npos);
   probed.devices.pop_back();
   put(probed);
-  EXPECT_NE(std::string{refusal({}).what()}.find("bound to 4 ranks, the profile lists 3"), std::string::npos);
+  EXPECT_NE(std::string{error_with({}).what()}.find("bound to 4 ranks, the profile lists 3"), std::string::npos);
 }
 
 TEST_F(Simulate, RefusesWithOneLineThatHelps) {
@@ -214,17 +214,17 @@ TEST_F(Simulate, RefusesWithOneLineThatHelps) {
       {{"another.json"}, "expected one plan file to forecast, got 2"},
   };
   for (const auto& [more, what] : usage) {
-    const auto error = refusal(more);
+    const auto error = error_with(more);
     EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
     EXPECT_NE(std::string{error.what()}.find(what), std::string::npos) << error.what();
     EXPECT_EQ(std::string{error.what()}.find('\n'), std::string::npos) << error.what();
   }
-  EXPECT_EQ(refusal({"--timeline", "/nowhere/at/all.json"}).kind(), ErrorKind::unavailable);
-  EXPECT_EQ(refusal({"--measured", (folder_ / "none").string()}).kind(), ErrorKind::bad_input);
+  EXPECT_EQ(error_with({"--timeline", "/nowhere/at/all.json"}).kind(), ErrorKind::unavailable);
+  EXPECT_EQ(error_with({"--measured", (folder_ / "none").string()}).kind(), ErrorKind::bad_input);
   auto plan = plan_of(2, 2, 1);
   plan.stages[1].replicas[1].device_type = "never-built";
   put(plan);
-  const auto error = refusal({});
+  const auto error = error_with({});
   EXPECT_EQ(error.kind(), ErrorKind::bad_input);
   EXPECT_NE(std::string{error.what()}.find("'never-built'"), std::string::npos) << error.what();
 }
@@ -291,7 +291,7 @@ TEST_F(Simulate, AMeasuredRunStandsBesideTheForecast) {
   run({"--measured", run_folder + "/timeline.json"});
   EXPECT_NE(out_.find("1.00 s measured (median of 1 iteration)"), std::string::npos) << out_;
   put(plan_of(1, 1, 1));
-  EXPECT_NE(std::string{refusal({"--measured", run_folder}).what()}.find("not the plan of that run"), std::string::npos);
+  EXPECT_NE(std::string{error_with({"--measured", run_folder}).what()}.find("not the plan of that run"), std::string::npos);
 }
 
 TEST_F(Simulate, AHundredThousandDevices) {

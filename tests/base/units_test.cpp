@@ -14,7 +14,7 @@ namespace flotilla {
 namespace {
 
 template <class Parse>
-std::string refusal(Parse parse, std::string_view input) {
+std::string refusal_of(Parse parse, std::string_view input) {
   return tests::refusal([&] { parse(input); });
 }
 
@@ -35,19 +35,19 @@ TEST(Units, ParseWithTheirUnit) {
 }
 
 TEST(Units, ABareNumberIsRefusedWithTheLineToWrite) {
-  EXPECT_NE(refusal(parse_bytes, "64").find("64B"), std::string::npos);
-  EXPECT_NE(refusal(parse_seconds, "90").find("90s"), std::string::npos);
-  EXPECT_NE(refusal(parse_bytes_per_second, "10").find("10B/s"), std::string::npos);
-  EXPECT_NE(refusal(parse_us_dollars, "1.2").find("1.2usd"), std::string::npos);
-  EXPECT_NE(refusal(parse_share, "1").find("1%"), std::string::npos);
+  EXPECT_NE(refusal_of(parse_bytes, "64").find("64B"), std::string::npos);
+  EXPECT_NE(refusal_of(parse_seconds, "90").find("90s"), std::string::npos);
+  EXPECT_NE(refusal_of(parse_bytes_per_second, "10").find("10B/s"), std::string::npos);
+  EXPECT_NE(refusal_of(parse_us_dollars, "1.2").find("1.2usd"), std::string::npos);
+  EXPECT_NE(refusal_of(parse_share, "1").find("1%"), std::string::npos);
 }
 
 TEST(Units, NonsenseIsRefused) {
   for (const auto* input : {"", " ", "MiB", "-1MiB", "nanMiB", "infs", "1e400B", "12parsecs", "1MiB extra", "0x10B", "99999999999TiB"}) {
-    EXPECT_NE(refusal(parse_bytes, input), "") << input;
-    EXPECT_NE(refusal(parse_seconds, input), "") << input;
-    EXPECT_NE(refusal(parse_us_dollars, input), "") << input;
-    EXPECT_NE(refusal(parse_share, input), "") << input;
+    EXPECT_NE(refusal_of(parse_bytes, input), "") << input;
+    EXPECT_NE(refusal_of(parse_seconds, input), "") << input;
+    EXPECT_NE(refusal_of(parse_us_dollars, input), "") << input;
+    EXPECT_NE(refusal_of(parse_share, input), "") << input;
   }
 }
 
@@ -71,7 +71,7 @@ TEST(Units, ArithmeticKeepsDimensions) {
 TEST(Precision, ParsesItsNamesOnly) {
   EXPECT_EQ(parse_precision("bf16"), Precision::bf16);
   EXPECT_EQ(element_size(Precision::fp32), Bytes{4});
-  EXPECT_NE(refusal(parse_precision, "fp8"), "");
+  EXPECT_NE(refusal_of(parse_precision, "fp8"), "");
 }
 
 TEST(ErrorKind, HasTheTablesExitCode) {

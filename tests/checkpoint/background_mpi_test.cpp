@@ -132,7 +132,7 @@ TEST_F(Background, AFailureIsEveryRanksAndTheNextSaveWorks) {
   begin(save, 2, [&](SavePhase phase) {
     if (phase == SavePhase::write && world_.rank().value == victim) limit(1);
   });
-  const auto message = refusal(ErrorKind::unavailable, [&] { save.wait(); });
+  const auto message = agreed_refusal(ErrorKind::unavailable, [&] { save.wait(); });
   expect_names(message, "cannot be written");
   EXPECT_FALSE(save.under_way());
   EXPECT_EQ(steps(), std::vector<std::int64_t>{1});
@@ -152,7 +152,7 @@ TEST_F(Background, OverDoesNotThrowWhatAllRanksAgreeOn) {
   manifest.step = 1;
   save.begin(nowhere, holding_.state(), manifest, {.keep = 0, .deadline = test_deadline});
   while (!save.over()) std::this_thread::yield();
-  expect_names(refusal(ErrorKind::unavailable, [&] { save.wait(); }), "is-not-there");
+  expect_names(agreed_refusal(ErrorKind::unavailable, [&] { save.wait(); }), "is-not-there");
 }
 
 TEST_F(Background, WhoDoesNotWaitLosesNothing) {

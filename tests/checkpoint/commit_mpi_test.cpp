@@ -118,21 +118,21 @@ TEST_F(Commit, ReplacesACommittedStep) {
 TEST_F(Commit, OwnersMustCoverEverythingOnce) {
   if (root())
     for (auto& part : holding_.state().parts) part.owner = false;
-  const auto message = refusal(ErrorKind::internal, [&] { save(holding_, 1); });
+  const auto message = agreed_refusal(ErrorKind::internal, [&] { save(holding_, 1); });
   expect_names(message, "own");
   EXPECT_EQ(steps(), Steps{});
 }
 
 TEST_F(Commit, RanksMustAgreeOnTheStep) {
   if (size() == 1) GTEST_SKIP() << "one rank agrees with itself";
-  const auto message = refusal(ErrorKind::bad_input, [&] { save(holding_, root() ? 1 : 2); });
+  const auto message = agreed_refusal(ErrorKind::bad_input, [&] { save(holding_, root() ? 1 : 2); });
   expect_names(message, "checkpoint");
   EXPECT_EQ(steps(), Steps{});
 }
 
 TEST_F(Commit, ARunDirectoryMustExist) {
   run_ /= "none";
-  expect_names(refusal(ErrorKind::unavailable, [&] { save(holding_, 1); }), "none");
+  expect_names(agreed_refusal(ErrorKind::unavailable, [&] { save(holding_, 1); }), "none");
 }
 
 }  // namespace

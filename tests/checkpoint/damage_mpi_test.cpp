@@ -43,7 +43,7 @@ class Damage : public Together {
     barrier();
   }
   std::string refused() const {
-    return refusal(ErrorKind::bad_input, [&] { load(loaded_, 2); });
+    return agreed_refusal(ErrorKind::bad_input, [&] { load(loaded_, 2); });
   }
   /// Step 2 is refused and step 1 taken.
   void expect_fallback() const {
@@ -216,17 +216,17 @@ TEST_F(Damage, NothingLeftIsSaid) {
   damage([&] {
     for (int step : {1, 2}) flip(step_directory(run_, step) / "state.h5", 0, 1);
   });
-  const auto message = refusal(ErrorKind::bad_input, [&] { load_newest_good(world_, run_, loaded_.state(), {test_deadline}); });
+  const auto message = agreed_refusal(ErrorKind::bad_input, [&] { load_newest_good(world_, run_, loaded_.state(), {test_deadline}); });
   expect_names(message, run_.string());
   expect_names(message, "step-2");
-  refusal(ErrorKind::bad_input, [&] { load_newest_good(world_, run_ / "none", loaded_.state(), {test_deadline}); });
+  agreed_refusal(ErrorKind::bad_input, [&] { load_newest_good(world_, run_ / "none", loaded_.state(), {test_deadline}); });
 }
 
 TEST_F(Damage, AnotherModelIsNoDamage) {
   auto config = odd_model();
   config.feed_forward = 38;
   const Holding other{one_rank_plan(config), world_.rank()};
-  const auto message = refusal(ErrorKind::bad_input, [&] { load_newest_good(world_, run_, other.state(), {test_deadline}); });
+  const auto message = agreed_refusal(ErrorKind::bad_input, [&] { load_newest_good(world_, run_, other.state(), {test_deadline}); });
   expect_names(message, "step-2");
   expect_names(message, "another model");
 }

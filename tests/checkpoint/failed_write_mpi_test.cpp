@@ -35,7 +35,7 @@ class FailedWrite : public Together {
 TEST_F(FailedWrite, IsToldLeavesNothingAndTheNextSaveWorks) {
   holding_.fill(1);
   save(holding_, 1);
-  const auto message = refusal(ErrorKind::unavailable, [&] { save(holding_, 2, failing_from(SavePhase::write)); });
+  const auto message = agreed_refusal(ErrorKind::unavailable, [&] { save(holding_, 2, failing_from(SavePhase::write)); });
   expect_names(message, "cannot be written");
   EXPECT_EQ(steps(), std::vector<std::int64_t>{1});
   EXPECT_FALSE(std::filesystem::exists(step_directory(run_, 2)));

@@ -23,7 +23,7 @@ class FullDisk : public Together {
     return random_plan(random, odd_model(), size());
   }
   std::string refused_and_clean(std::int64_t step) {
-    const auto message = refusal(ErrorKind::temporary, [&] { save(holding_, step, {.keep = 0}); });
+    const auto message = agreed_refusal(ErrorKind::temporary, [&] { save(holding_, step, {.keep = 0}); });
     expect_names(message, step_directory(run_, step).string());
     barrier();
     EXPECT_FALSE(fs::exists(step_directory(run_, step)));

@@ -164,7 +164,7 @@ TEST_F(Local, EveryFlippedByteIsFoundOrHarmless) {
   }
   if (victim) std::ofstream{part, std::ios::binary} << intact.substr(0, intact.size() - 1);
   barrier();
-  expect_names(refusal(ErrorKind::bad_input, [&] { drain(found[0]); }), "ends at byte");
+  expect_names(agreed_refusal(ErrorKind::bad_input, [&] { drain(found[0]); }), "ends at byte");
 }
 
 TEST_F(Local, AFullDiskLeavesNoPartAndWhatWasThereStays) {
@@ -177,7 +177,7 @@ TEST_F(Local, AFullDiskLeavesNoPartAndWhatWasThereStays) {
     EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &changed), 0);
   };
   if (world_.rank().value == size() - 1) limit(100);
-  refusal(ErrorKind::temporary, [&] { save_locally(2); });
+  agreed_refusal(ErrorKind::temporary, [&] { save_locally(2); });
   limit(usual.rlim_cur);
   barrier();
   EXPECT_EQ(parts().size(), 1u);
@@ -229,8 +229,9 @@ TEST_F(Local, AnotherModelIsRefused) {
   save_locally(1);
   const auto others = model::tensors(grouped_model());
   const auto found = saved_locally(world_, place(), 1);
-  expect_names(refusal(ErrorKind::bad_input, [&] { checkpoint::drain(world_, place(), found, others, run_, {.deadline = test_deadline}); }),
-               "another step or model");
+  expect_names(
+      agreed_refusal(ErrorKind::bad_input, [&] { checkpoint::drain(world_, place(), found, others, run_, {.deadline = test_deadline}); }),
+      "another step or model");
 }
 
 TEST(PartName, IsReadBackAndNothingElseIs) {

@@ -29,7 +29,7 @@ Manifest example() {
   return manifest;
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of(const std::string& text) {
   return tests::refusal([&] { manifest_from_json(text, "run/step-1/manifest.json"); });
 }
 
@@ -70,17 +70,17 @@ TEST(Manifest, RefusesWithFileAndPlace) {
     EXPECT_NE(message.find(place), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   };
-  names(refusal(""), "manifest.json");
-  names(refusal("{\"format\": "), "manifest.json");
-  names(refusal(changed("flotilla-checkpoint", "flotilla-plan")), "/format");
-  names(refusal(changed("\"version\": 2", "\"version\": 1")), "/version");
-  names(refusal(changed("\"step\": 120", "\"step\": -1")), "/step");
-  names(refusal(changed("\"step\"", "\"stepp\"")), "step");
-  names(refusal(changed("18446744073709551615", "18446744073709551616")), "/seed");
-  names(refusal(changed("18446744073709551615", "12x")), "/seed");
-  names(refusal(changed("deadbeef", "deadbeeg")), "/files/0/checksums_crc32c");
-  names(refusal(changed("123456789012", "\"many\"")), "/files/0/size_bytes");
-  names(refusal(changed("\"0.1.0\"", "1")), "/provenance/version");
+  names(refusal_of(""), "manifest.json");
+  names(refusal_of("{\"format\": "), "manifest.json");
+  names(refusal_of(changed("flotilla-checkpoint", "flotilla-plan")), "/format");
+  names(refusal_of(changed("\"version\": 2", "\"version\": 1")), "/version");
+  names(refusal_of(changed("\"step\": 120", "\"step\": -1")), "/step");
+  names(refusal_of(changed("\"step\"", "\"stepp\"")), "step");
+  names(refusal_of(changed("18446744073709551615", "18446744073709551616")), "/seed");
+  names(refusal_of(changed("18446744073709551615", "12x")), "/seed");
+  names(refusal_of(changed("deadbeef", "deadbeeg")), "/files/0/checksums_crc32c");
+  names(refusal_of(changed("123456789012", "\"many\"")), "/files/0/size_bytes");
+  names(refusal_of(changed("\"0.1.0\"", "1")), "/provenance/version");
 }
 
 TEST(Manifest, EveryFlippedBitIsRefused) {
@@ -90,13 +90,13 @@ TEST(Manifest, EveryFlippedBitIsRefused) {
     auto flipped = text;
     flipped[at] = static_cast<char>(flipped[at] ^ (1 << (at % 7)));
     SCOPED_TRACE(at);
-    refusal(flipped);
+    refusal_of(flipped);
   }
 }
 
 TEST(Manifest, RefusesRangesOutsideTheFile) {
   for (const char* ranges : {"[1]", "[0, 8, 4, 8]", "[123456789012, 1]", "[-1, 3]", "[8, 9223372036854775807]"})
-    tests::expect_contains(refusal(changed("\"tensor_ranges\": []", std::string{"\"tensor_ranges\": "} + ranges)), "/tensor_ranges");
+    tests::expect_contains(refusal_of(changed("\"tensor_ranges\": []", std::string{"\"tensor_ranges\": "} + ranges)), "/tensor_ranges");
 }
 
 TEST(Manifest, RefusesTheFolderOfAnotherStep) {
@@ -110,7 +110,7 @@ TEST(Manifest, EveryTruncationIsRefused) {
   const auto text = manifest_to_json(example());
   for (std::size_t size = 0; size + 2 < text.size(); size += 7) {
     SCOPED_TRACE(size);
-    refusal(text.substr(0, size));
+    refusal_of(text.substr(0, size));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
@@ -43,16 +44,8 @@ class Together : public ::testing::Test {
   }
   /// The message of the error that every rank must throw.
   template <class Work>
-  std::string refusal(ErrorKind kind, Work&& work) const {
-    std::string message = "nothing was thrown";
-    try {
-      work();
-      ADD_FAILURE() << message;
-    } catch (const comm::AgreedError& error) {
-      message = error.what();
-      EXPECT_EQ(error.kind(), kind) << message;
-      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    }
+  std::string agreed_refusal(ErrorKind kind, Work&& work) const {
+    const std::string message = tests::refusal<comm::AgreedError>(kind, work);
     EXPECT_EQ(mpi::broadcast_string(world_.control(), message, 0, test_deadline), message);
     return message;
   }

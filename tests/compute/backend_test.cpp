@@ -9,6 +9,7 @@
 #include "compute/harness.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::compute::test {
 namespace {
@@ -116,13 +117,7 @@ TEST(Scratch, TooSmallIsRefused) {
   task.sequences = 2;
   task.operands.fill(memory.data());
   task.part = &part;
-  try {
-    backend->run(task);
-    FAIL() << "ran without a scratchpad";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal);
-    EXPECT_NE(std::string{error.what()}.find("scratchpad"), std::string::npos) << error.what();
-  }
+  tests::expect_contains(tests::refusal(ErrorKind::internal, [&] { backend->run(task); }), "scratchpad");
 }
 
 TEST(Description, NamesLibraryImplementationAndThreads) {

@@ -5,9 +5,9 @@
 #
 # - Links of README.md, CHANGELOG.md and docs/ lead to files that exist, and to headings that their pages have.
 # - Paths in `backquotes` that begin with a folder of the sources exist; a program may stand for its source.
-# - Names in `backquotes` with "::" occur in the sources.
+# - Names in `backquotes` with "::" occur in the sources, behind a module's name in that module.
 # - docs/design/code-map.md: every other name in `backquotes` occurs in a file that its line names, or, where its line names none, in the
-#   sources.
+#   sources. A row of its last table, where to make a change, names a place, and of a whole folder what there is in it.
 set -euo pipefail
 cd "${1:?the source directory}"
 scratch=$(mktemp -d)
@@ -80,6 +80,10 @@ while IFS=$'\t' read -r page line name near; do
     for word in $(tr -cs 'A-Za-z0-9_' ' ' <<<"${name%%(*}"); do
       in_sources "$word" || miss "$page:$line: '$word' of '$name' is nowhere in the sources"
     done
+    module=${name%%::*} rest=${name#*::}
+    folders=$(ls -d "include/flotilla/$module" src/*/"$module" "src/$module" 2>/dev/null || true)
+    # shellcheck disable=SC2086
+    [ -z "$folders" ] || grep -rqw -- "${rest%%[!A-Za-z0-9_]*}" $folders || miss "$page:$line: '$name' is not in the module '$module'"
   fi
   [ "$page" = "$map" ] || continue
   [[ $name =~ ^[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*$ ]] || continue
@@ -93,6 +97,20 @@ while IFS=$'\t' read -r page line name near; do
     miss "$page:$line: '$name' is not in ${files[*]}; it is in: $(grep -rlw --include='*.?pp' -- "$last" src include | head -3 | tr '\n' ' ')"
   fi
 done <"$scratch/quoted"
+
+rows=0
+while IFS= read -r row; do
+  rows=$((rows + 1))
+  # shellcheck disable=SC2016
+  places=$(grep -oE '`[^`]+`' <<<"${row#*|*|}" | tr -d '\`' || true)
+  named=$(grep -E '^((src|include|tests)/.*|profiles)$' <<<"$places" || true)
+  [ -n "$named" ] || miss "$map: '${row:0:60}...' names no place of the sources"
+  while IFS= read -r place; do
+    [ ! -d "$place" ] || [ "$(wc -l <<<"$places")" -gt "$(wc -l <<<"$named")" ] ||
+      miss "$map: '${row:0:60}...' names the folder '$place', and nothing that is in it"
+  done <<<"$named"
+done < <(sed -n '/^## Where to make a change/,$p' "$map" | sed '1,/^|---/d' | grep '^|')
+[ "$rows" -gt 0 ] || miss "$map: the table of where to make a change is not there"
 
 echo "$links links, $paths paths and $names names of the documents: $missing missing"
 [ "$missing" -eq 0 ] && [ "$links" -gt 0 ] && [ "$paths" -gt 0 ] && [ "$names" -gt 0 ]

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "flotilla/base/error.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::plan {
 namespace {
@@ -67,12 +68,8 @@ TEST(Allocate, StagesOfOneDeviceShareIt) {
 TEST(Allocate, RefusesUnknownTypesAndBoundPlans) {
   auto plan = plan_of({1});
   plan.stages[0].replicas[0].device_type = "B";
-  try {
-    allocate(plan, four_a_node());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "stages[0].replicas[0].device_type: the profile knows no type 'B'; it has A");
-  }
+  EXPECT_STREQ(tests::error_of([&] { allocate(plan, four_a_node()); }).what(),
+               "stages[0].replicas[0].device_type: the profile knows no type 'B'; it has A");
   plan = plan_of({1});
   plan.stages[0].replicas[0].devices = {Rank{0}};
   EXPECT_THROW(allocate(plan, four_a_node()), Error);

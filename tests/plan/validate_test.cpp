@@ -4,6 +4,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "plan/random_plan.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::plan {
 namespace {
@@ -98,13 +99,8 @@ TEST(Validate, ADegreeAboveTheHeadsOfKeysIsRefused) {
 TEST(RequireValid, NamesSourceAndPlace) {
   Plan plan = good();
   plan.stages[0].replicas[0].quanta = 0;
-  try {
-    require_valid(plan, "my.json");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    EXPECT_TRUE(std::string{error.what()}.starts_with("my.json: stages[0].replicas[0].quanta: ")) << error.what();
-  }
+  const std::string message = tests::refusal([&] { require_valid(plan, "my.json"); });
+  EXPECT_TRUE(message.starts_with("my.json: stages[0].replicas[0].quanta: ")) << message;
   EXPECT_NO_THROW(require_valid(good(), "my.json"));
 }
 

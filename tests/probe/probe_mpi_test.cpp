@@ -11,6 +11,7 @@
 #include "flotilla/model/operations.hpp"
 #include "freshness.hpp"
 #include "probe/tiny_probe.hpp"
+#include "support/refusal.hpp"
 
 namespace {
 
@@ -94,25 +95,13 @@ TEST(Measure, RanksThatAskForDifferentThingsAgreeThatTheyDo) {
 TEST(Measure, AnImpossibleRequestOfOneRankEndsAll) {
   ProbeRequest request = tiny();
   if (world().rank().value == 0) request.length = request.model.positions + 1;
-  try {
-    probe::measure(world(), request);
-    ADD_FAILURE() << "measured";
-  } catch (const comm::AgreedError& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    EXPECT_NE(std::string{error.what()}.find("positions"), std::string::npos) << error.what();
-  }
+  tests::expect_contains(tests::refusal<comm::AgreedError>(ErrorKind::bad_input, [&] { probe::measure(world(), request); }), "positions");
 }
 
 TEST(Measure, WhatFitsNoDeviceIsUnavailable) {
   ProbeRequest request = tiny();
   request.memory_limit = Bytes{world().rank().value == 0 ? 4096 : 1 << 30};
-  try {
-    probe::measure(world(), request);
-    ADD_FAILURE() << "measured";
-  } catch (const comm::AgreedError& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    EXPECT_NE(std::string{error.what()}.find("gpt2-tiny"), std::string::npos) << error.what();
-  }
+  tests::expect_contains(tests::refusal<comm::AgreedError>(ErrorKind::unavailable, [&] { probe::measure(world(), request); }), "gpt2-tiny");
 }
 
 class Reuse : public ::testing::Test {

@@ -252,13 +252,7 @@ TEST(LayerPrograms, RecomputationKeepsLess) {
 
 TEST(LayerPrograms, RefuseWhatTheRuntimeCannotDo) {
   const auto expect_refused = [](const plan::Plan& plan, const char* runtime, const char* part) {
-    try {
-      lower(plan, runtime_named(runtime));
-      FAIL() << part;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-      EXPECT_NE(std::string{error.what()}.find(part), std::string::npos) << error.what();
-    }
+    tests::expect_contains(tests::refusal(ErrorKind::unavailable, [&] { lower(plan, runtime_named(runtime)); }), part);
   };
   const auto model = model_of(64, 12, 4);
   expect_refused(plan_of(model, {3, 2, 1, 1, 1, 6}), "megatron-deepspeed", "the plan says interleaved");

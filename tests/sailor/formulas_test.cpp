@@ -164,13 +164,13 @@ TEST(SailorRules, ThePaceOfSendingDependsOnTheStage) {
   EXPECT_EQ(sailor_sending(2, 3, up, down).value, 6);
 }
 
-std::string refusal(const cluster::Profile& p, const plan::Plan& plan) {
+std::string refusal_of(const cluster::Profile& p, const plan::Plan& plan) {
   return tests::refusal(ErrorKind::unavailable, [&] { SailorArtifact{p}.forecast(plan); });
 }
 
 TEST(SailorRules, SaysWhatIsNotMeasured) {
   const auto expect = [](const cluster::Profile& p, const plan::Plan& plan, const std::string& part) {
-    const auto what = refusal(p, plan);
+    const auto what = refusal_of(p, plan);
     EXPECT_NE(what.find(part), std::string::npos) << what << "\nlacks " << part;
   };
   auto p = profile();
@@ -200,7 +200,7 @@ TEST(SailorRules, SaysWhatIsNotMeasured) {
 TEST(SailorRules, ALayerThatWasNotTimedIsNoTimeAtAll) {
   auto p = profile();
   std::erase_if(p.layer_times, [](const cluster::LayerTime& t) { return t.first_layer == 1; });
-  EXPECT_NE(refusal(p, two_stages()).find("no layer times"), std::string::npos);
+  EXPECT_NE(refusal_of(p, two_stages()).find("no layer times"), std::string::npos);
 }
 
 TEST(SailorRules, FitsTheMemoryOfEveryReplica) {

@@ -5,6 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/planner.hpp"
 #include "simulate/cluster_fixture.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla {
 namespace {
@@ -29,13 +30,8 @@ PlanAnswer find(const PlanRequest& r, const cluster::Profile& profile) {
   return search::plan(r, ProgramForecaster{profile, {}, runtime_constant});
 }
 
-std::string error_of(const PlanRequest& r, const cluster::Profile& profile) {
-  try {
-    find(r, profile);
-  } catch (const Error& error) {
-    return error.kind() == ErrorKind::bad_input ? error.what() : "of another kind";
-  }
-  return "no error";
+std::string refusal_of(const PlanRequest& r, const cluster::Profile& profile) {
+  return tests::refusal([&] { find(r, profile); });
 }
 
 cluster::Profile measured(int hosts, int per_host, const std::string& model = "gpt2-mini", int length = 64) {
@@ -271,28 +267,28 @@ TEST(FindPlan, ContradictionsAreNamed) {
   const auto profile = measured(1, 2);
   PlanRequest r = request();
   r.constraints.cuts = {0, 3, 6}, r.constraints.pipeline = 3;
-  EXPECT_NE(error_of(r, profile).find("2 stages"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("2 stages"), std::string::npos);
   r.constraints = {};
   r.constraints.cuts = {0, 4, 3, 6};
-  EXPECT_NE(error_of(r, profile).find("rise from 0 to 6"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("rise from 0 to 6"), std::string::npos);
   r.constraints = {};
   r.constraints.tensor = 64;
-  EXPECT_NE(error_of(r, profile).find("heads"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("heads"), std::string::npos);
   r.constraints = {};
   r.constraints.microbatch = 0;
-  EXPECT_NE(error_of(r, profile).find("microbatch is 0"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("microbatch is 0"), std::string::npos);
   r.constraints = {};
   r.constraints.chunks = 2, r.constraints.schedule = plan::ScheduleKind::gpipe;
-  EXPECT_NE(error_of(r, profile).find("the schedule is gpipe"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("the schedule is gpipe"), std::string::npos);
   r.constraints.schedule.reset(), r.constraints.cuts = {0, 1, 2, 6};
-  EXPECT_NE(error_of(r, profile).find("3 stages, which are not 2 for each device"), std::string::npos) << error_of(r, profile);
+  EXPECT_NE(refusal_of(r, profile).find("3 stages, which are not 2 for each device"), std::string::npos) << refusal_of(r, profile);
   r.constraints = {};
   r.constraints.chunks = 0;
-  EXPECT_NE(error_of(r, profile).find("holds 0 stages"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("holds 0 stages"), std::string::npos);
   r = request();
   r.length = 1000000;
-  EXPECT_NE(error_of(r, profile).find("sequence length"), std::string::npos);
-  EXPECT_NE(error_of(request(), {}).find("no devices"), std::string::npos);
+  EXPECT_NE(refusal_of(r, profile).find("sequence length"), std::string::npos);
+  EXPECT_NE(refusal_of(request(), {}).find("no devices"), std::string::npos);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ checkpoint::Loaded saved_by(const RunConfig& config) {
   return saved;
 }
 
-std::string refusal(const RunConfig& now, const std::string& data, const checkpoint::Loaded& saved) {
+std::string refusal_of(const RunConfig& now, const std::string& data, const checkpoint::Loaded& saved) {
   return tests::refusal([&] { require_same_run(now, data, saved); });
 }
 
@@ -50,10 +50,10 @@ TEST(SameRun, BeganFromTheSameWeights) {
   auto now = config();
   now.weights = "models/gpt2";
   EXPECT_NO_THROW(require_same_run(now, "abc", saved_by(now)));
-  tests::expect_contains(refusal(now, "abc", saved_by(config())), "weights = models/gpt2");
+  tests::expect_contains(refusal_of(now, "abc", saved_by(config())), "weights = models/gpt2");
   auto other = now;
   other.weights = "models/another";
-  const auto message = refusal(other, "abc", saved_by(now));
+  const auto message = refusal_of(other, "abc", saved_by(now));
   tests::expect_contains(message, "saved with 'weights = models/gpt2'");
   tests::expect_contains(message, "the job says 'weights = models/another'");
 }
@@ -67,11 +67,11 @@ TEST(SameRun, HasTheSameAdapters) {
     if (!tensor.trained) saved.manifest.frozen.push_back(tensor.name);
   EXPECT_NO_THROW(require_same_run(now, "abc", saved));
   now.architecture.lora.rank = 8;
-  EXPECT_EQ(refusal(now, "abc", saved),
+  EXPECT_EQ(refusal_of(now, "abc", saved),
             "run/checkpoint: LoRA differs: saved with rank 4, alpha 8, targets attention.qkv; the job says rank 8, alpha 8, targets "
             "attention.qkv; put [lora] back, or start a new run with --from");
   now.architecture.lora = {};
-  tests::expect_contains(refusal(now, "abc", saved), "the job says none; put [lora] back");
+  tests::expect_contains(refusal_of(now, "abc", saved), "the job says none; put [lora] back");
 }
 
 TEST(SameRun, TheSameTensorsAreFrozen) {
@@ -83,11 +83,11 @@ TEST(SameRun, TheSameTensorsAreFrozen) {
   now.architecture.frozen = {"embedding.position", "embedding.w*"};  // other words for the same tensors
   EXPECT_NO_THROW(require_same_run(now, "abc", saved));
   now.architecture.frozen = {"embedding.*", "block.1.norm1.bias"};
-  EXPECT_EQ(refusal(now, "abc", saved),
+  EXPECT_EQ(refusal_of(now, "abc", saved),
             "run/checkpoint: block.1.norm1.bias was trained, the job freezes it; put training.freeze back, or start a new run with --from "
             "run/checkpoint");
   now.architecture.frozen.clear();
-  EXPECT_EQ(refusal(now, "abc", saved),
+  EXPECT_EQ(refusal_of(now, "abc", saved),
             "run/checkpoint: embedding.word was frozen, the job trains it; put training.freeze back, or start a new run with --from "
             "run/checkpoint");
 }
@@ -96,37 +96,37 @@ TEST(SameRun, SamplesAndModelMayNot) {
   const auto saved = saved_by(config());
   auto now = config();
   now.training.seed = 2;
-  EXPECT_EQ(refusal(now, "abc", saved),
+  EXPECT_EQ(refusal_of(now, "abc", saved),
             "run/checkpoint: the training differs: saved with 'seed = 1', the job says 'seed = 2'; put it back or choose another "
             "--run.directory");
   now = config();
   now.training.global_batch = 8;
-  EXPECT_NE(refusal(now, "abc", saved).find("'global-batch = 4', the job says 'global-batch = 8'"), std::string::npos);
+  EXPECT_NE(refusal_of(now, "abc", saved).find("'global-batch = 4', the job says 'global-batch = 8'"), std::string::npos);
   now = config();
   now.architecture.blocks += 1;
-  EXPECT_NE(refusal(now, "abc", saved).find("the training differs: saved with 'model = "), std::string::npos);
-  EXPECT_NE(refusal(config(), "abd", saved).find("the training data (fingerprint) differs: saved with 'abc'"), std::string::npos);
+  EXPECT_NE(refusal_of(now, "abc", saved).find("the training differs: saved with 'model = "), std::string::npos);
+  EXPECT_NE(refusal_of(config(), "abd", saved).find("the training data (fingerprint) differs: saved with 'abc'"), std::string::npos);
 }
 
 TEST(SameRun, KeepsItsDocumentsApartOrJoined) {
   auto now = config();
   now.data.separate_documents = true;
   EXPECT_NO_THROW(require_same_run(now, "abc", saved_by(now)));
-  tests::expect_contains(refusal(now, "abc", saved_by(config())), "saved with '', the job says 'documents = separate'");
+  tests::expect_contains(refusal_of(now, "abc", saved_by(config())), "saved with '', the job says 'documents = separate'");
   auto other = now;
   other.data.document_end = 7;
-  tests::expect_contains(refusal(other, "abc", saved_by(now)),
+  tests::expect_contains(refusal_of(other, "abc", saved_by(now)),
                          "saved with 'documents = separate', the job says 'documents = separate, end token 7'");
 }
 
 TEST(SameRun, WhatAManifestCountsFitsTheJob) {
   auto saved = saved_by(config());
   saved.manifest.step = 30;
-  EXPECT_NE(refusal(config(), "abc", saved).find("the number of sequences at that step differs: saved with '12', the job says '120'"),
+  EXPECT_NE(refusal_of(config(), "abc", saved).find("the number of sequences at that step differs: saved with '12', the job says '120'"),
             std::string::npos);
   saved = saved_by(config());
   saved.manifest.seed = 2;
-  EXPECT_NE(refusal(config(), "abc", saved).find("the seed differs"), std::string::npos);
+  EXPECT_NE(refusal_of(config(), "abc", saved).find("the seed differs"), std::string::npos);
 }
 
 void write(const std::filesystem::path& file, const std::string& text) { std::ofstream{file} << text; }

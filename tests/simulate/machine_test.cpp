@@ -3,6 +3,7 @@
 #include "flotilla/base/error.hpp"
 #include "machine/interpret.hpp"
 #include "small_program.hpp"
+#include "support/refusal.hpp"
 
 // Small programs written by hand: each test states one rule of program.hpp and the exact times that follow from it.
 namespace flotilla {
@@ -26,13 +27,8 @@ using program::RankClass;
 using simulate::Forecast;
 using simulate::Span;
 
-std::string error_of(const Program& p, const FakeCost& cost) {
-  try {
-    interpret(p, cost);
-  } catch (const Error& error) {
-    return error.kind() == ErrorKind::internal ? error.what() : "of another kind";
-  }
-  return "no error";
+std::string fault_of(const Program& p, const FakeCost& cost) {
+  return tests::refusal(ErrorKind::internal, [&] { interpret(p, cost); });
 }
 
 TEST(Machine, OneDeviceIsTheSumOfItsInstructions) {
@@ -181,9 +177,9 @@ TEST(Machine, BlockingMessageMeetsAPostedOne) {
 TEST(Machine, BlockingMessagesThatCrossNeverEnd) {
   Program p;  // both send first and receive then: each stands at its send
   for (int r = 0; r < 2; ++r) add_rank(p, rank_class({blocking("s", send, 0), blocking("r", receive, 0)}), {1 - r});
-  EXPECT_NE(error_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"s\" of microbatch 0, which waits for its other end"),
+  EXPECT_NE(fault_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"s\" of microbatch 0, which waits for its other end"),
             std::string::npos)
-      << error_of(p, FakeCost{});
+      << fault_of(p, FakeCost{});
 }
 
 TEST(Machine, ReceivesFromTwoRanksFinishInAnyOrder) {
@@ -224,14 +220,14 @@ TEST(Machine, WaitsNameEarlierMicrobatches) {
 TEST(Machine, CrossedMessagesAreRefusedNotWaitedFor) {
   Program p;  // each sends only after it has received
   for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", receive, 0), message("s", send, 0, {{0, 0}})}), {1 - r});
-  EXPECT_NE(error_of(p, FakeCost{}).find("never ends"), std::string::npos) << error_of(p, FakeCost{});
+  EXPECT_NE(fault_of(p, FakeCost{}).find("never ends"), std::string::npos) << fault_of(p, FakeCost{});
 }
 
 TEST(Machine, MessageWithoutItsOtherEndIsRefused) {
   Program p;
   add_rank(p, rank_class({message("lonely", send, 0)}), {1});
   add_rank(p, rank_class({compute("1")}), {0});
-  EXPECT_NE(error_of(p, seconds_by_name()).find("\"lonely\" of microbatch 0 of rank 0 never meets its other end"), std::string::npos);
+  EXPECT_NE(fault_of(p, seconds_by_name()).find("\"lonely\" of microbatch 0 of rank 0 never meets its other end"), std::string::npos);
 }
 
 TEST(Machine, CollectivesInAnotherOrderAreRefused) {
@@ -239,19 +235,19 @@ TEST(Machine, CollectivesInAnotherOrderAreRefused) {
   p.groups = {{program::Group::Kind::tensor, {Rank{0}, Rank{1}}}, {program::Group::Kind::data, {Rank{0}, Rank{1}}}};
   add_rank(p, rank_class({sum("a", 0), sum("b", 1)}), {}, {0, 1});
   add_rank(p, rank_class({sum("b", 1), sum("a", 0)}), {}, {0, 1});
-  EXPECT_NE(error_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"a\" of microbatch 0"), std::string::npos);
+  EXPECT_NE(fault_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"a\" of microbatch 0"), std::string::npos);
 }
 
 TEST(Machine, WrongReferencesAreRefused) {
   Program p;
   add_rank(p, rank_class({message("s", send, 3)}), {0});
-  EXPECT_NE(error_of(p, FakeCost{}).find("peer slot 3"), std::string::npos);
+  EXPECT_NE(fault_of(p, FakeCost{}).find("peer slot 3"), std::string::npos);
   Program q;
   add_rank(q, rank_class({compute("1", {{7, 0}})}));
-  EXPECT_NE(error_of(q, FakeCost{}).find("waits for instruction 7"), std::string::npos);
+  EXPECT_NE(fault_of(q, FakeCost{}).find("waits for instruction 7"), std::string::npos);
   Program r;
   add_rank(r, rank_class({sum("s", 2)}), {}, {});
-  EXPECT_NE(error_of(r, FakeCost{}).find("group slot 2"), std::string::npos);
+  EXPECT_NE(fault_of(r, FakeCost{}).find("group slot 2"), std::string::npos);
 }
 
 TEST(Machine, IdleRanksTakeNoPart) {

@@ -7,6 +7,7 @@
 #include "cluster_fixture.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla {
 namespace {
@@ -187,20 +188,13 @@ TEST(ProfileCost, SquaredNormIsPerElement) {
 TEST(ProfileCost, UnknownTypeAndRankAreNamed) {
   const auto profile = fixture::uniform_cluster(1, 2);
   const ProfileCost costs{profile};
-  const auto message_of = [](auto&& action) -> std::string {
-    try {
-      action();
-    } catch (const Error& error) {
-      return error.kind() == ErrorKind::bad_input ? error.what() : "of another kind";
-    }
-    return "no error";
-  };
-  EXPECT_NE(message_of([&] { costs.operation(mini, "H9", Operation::mlp_forward, shape); }).find("'H9'"), std::string::npos);
-  EXPECT_NE(message_of([&] { costs.message(Rank{0}, Rank{7}, {8}); }).find("rank 7"), std::string::npos);
+  EXPECT_NE(tests::refusal([&] { costs.operation(mini, "H9", Operation::mlp_forward, shape); }).find("'H9'"), std::string::npos);
+  EXPECT_NE(tests::refusal([&] { costs.message(Rank{0}, Rank{7}, {8}); }).find("rank 7"), std::string::npos);
   auto peakless = profile;
   peakless.device_types[0].peak_fp32 = {0};
-  EXPECT_NE(message_of([&] { ProfileCost{peakless}.operation(mini, "slow", Operation::mlp_forward, shape); }).find("no peak rate in fp32"),
-            std::string::npos);
+  EXPECT_NE(
+      tests::refusal([&] { ProfileCost{peakless}.operation(mini, "slow", Operation::mlp_forward, shape); }).find("no peak rate in fp32"),
+      std::string::npos);
 }
 
 TEST(ProfileCost, MessageTakesTheLinkBetweenItsEnds) {

@@ -14,7 +14,7 @@ SlurmAnswers one_node(const std::string& state, const std::string& flags) {
           "NodeName=n1 GresUsed=gpu:a100:1(IDX:0) State=" + flags + " Reason=x\n", ""};
 }
 
-std::string refusal(const SlurmAnswers& answers) {
+std::string refusal_of(const SlurmAnswers& answers) {
   return tests::refusal([&] { read_slurm_cluster(answers); });
 }
 
@@ -103,13 +103,13 @@ TEST(SlurmCluster, WhatPeopleWroteTakesNoKeysPlace) {
 TEST(SlurmCluster, RefusalsSayWhere) {
   auto answers = one_node("idle", "IDLE");
   answers.nodes += "n2|p|up\n";
-  EXPECT_NE(refusal(answers).find("sinfo, line 2: expected 9 columns"), std::string::npos) << refusal(answers);
+  EXPECT_NE(refusal_of(answers).find("sinfo, line 2: expected 9 columns"), std::string::npos) << refusal_of(answers);
   answers = one_node("idle", "IDLE");
   answers.nodes += "n2|other|up|idle|8|3000|(null)|(null)|0/8/0/8\n";
-  EXPECT_NE(refusal(answers).find("partition 'other'"), std::string::npos) << refusal(answers);
+  EXPECT_NE(refusal_of(answers).find("partition 'other'"), std::string::npos) << refusal_of(answers);
   answers = one_node("idle", "IDLE");
   answers.partitions += "PartitionName=p\n";
-  EXPECT_NE(refusal(answers).find("line 2: partition 'p' is listed twice"), std::string::npos) << refusal(answers);
+  EXPECT_NE(refusal_of(answers).find("line 2: partition 'p' is listed twice"), std::string::npos) << refusal_of(answers);
 }
 
 TEST(Reservations, NodesAndTimes) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flotilla/base/error.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace flotilla::store {
@@ -20,17 +21,6 @@ std::string read(const PlainFile& file, std::size_t count, std::int64_t offset) 
   std::string found(count, '?');
   file.read(std::as_writable_bytes(std::span{found}), offset);
   return found;
-}
-
-template <class Work>
-ErrorKind kind_of(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return ErrorKind::internal;
 }
 
 TEST(PlainFile, ReadsWhatWasWrittenWhereItWasWritten) {
@@ -53,15 +43,15 @@ TEST(PlainFile, AFileThatEndsBeforeIsDamaged) {
   const tests::TemporaryFolder folder;
   PlainFile::create(folder / "x").write(bytes("1234"), 0);
   const auto file = PlainFile::open_for_reading(folder / "x");
-  EXPECT_EQ(kind_of([&] { read(file, 2, 3); }), ErrorKind::bad_input);
+  EXPECT_EQ(tests::error_of([&] { read(file, 2, 3); }).kind(), ErrorKind::bad_input);
 }
 
 TEST(PlainFile, FollowsNoLinkToWrite) {
   const tests::TemporaryFolder folder;
   std::ofstream{folder / "theirs"} << "kept";
   std::filesystem::create_symlink(folder / "theirs", folder / "link");
-  EXPECT_EQ(kind_of([&] { PlainFile::create(folder / "link"); }), ErrorKind::unavailable);
-  EXPECT_EQ(kind_of([&] { PlainFile::open_for_writing(folder / "link"); }), ErrorKind::unavailable);
+  EXPECT_EQ(tests::error_of([&] { PlainFile::create(folder / "link"); }).kind(), ErrorKind::unavailable);
+  EXPECT_EQ(tests::error_of([&] { PlainFile::open_for_writing(folder / "link"); }).kind(), ErrorKind::unavailable);
   EXPECT_EQ(read(PlainFile::open_for_reading(folder / "theirs"), 4, 0), "kept");
 }
 
@@ -73,7 +63,7 @@ TEST(PlainFile, AWriteThatFailsIsAnErrorAndNoMore) {
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small{4, limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_EQ(kind_of([&] { file.write(bytes("12345678"), 0); }), ErrorKind::unavailable);
+  EXPECT_EQ(tests::error_of([&] { file.write(bytes("12345678"), 0); }).kind(), ErrorKind::unavailable);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   file.write(bytes("12345678"), 0);
   EXPECT_EQ(read(PlainFile::open_for_reading(folder / "x"), 8, 0), "12345678");

@@ -9,12 +9,12 @@
 /// What is refused, how, and with which words.
 namespace flotilla::tests {
 
-/// The Error that `action` throws; a test failure where it throws none.
-template <class Action>
-Error error_of(Action action) {
+/// The Error (or the kind of Error named) that `action` throws; a test failure where it throws none.
+template <class Thrown = Error, class Action>
+Thrown error_of(Action&& action) {
   try {
     action();
-  } catch (const Error& error) {
+  } catch (const Thrown& error) {
     return error;
   }
   ADD_FAILURE() << "nothing was refused";
@@ -22,16 +22,16 @@ Error error_of(Action action) {
 }
 
 /// Its message, which must be one line and of that kind.
-template <class Action>
-std::string refusal(ErrorKind kind, Action action) {
-  const Error error = error_of(action);
+template <class Thrown = Error, class Action>
+std::string refusal(ErrorKind kind, Action&& action) {
+  const Error error = error_of<Thrown>(action);
   const std::string message = error.what();
   EXPECT_EQ(error.kind(), kind) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << "one line: " << message;
   return message;
 }
 template <class Action>
-std::string refusal(Action action) {
+std::string refusal(Action&& action) {
   return refusal(ErrorKind::bad_input, action);
 }
 
@@ -41,7 +41,7 @@ inline void expect_contains(std::string_view message, std::string_view part) {
 
 /// `action` must throw Error{bad_input} of one line that holds every one of `parts`.
 template <class Action, class... Parts>
-void expect_refused(Action action, Parts... parts) {
+void expect_refused(Action&& action, Parts... parts) {
   const std::string message = refusal(action);
   (expect_contains(message, parts), ...);
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "flotilla/base/error.hpp"
+#include "support/refusal.hpp"
 #include "support/standin_count.hpp"
 #include "train/fixture.hpp"
 
@@ -160,16 +161,10 @@ TEST(OverDeviceMemory, IsRefusedWhereALibraryTakesNone) {
   if (tests::test_device() == "cpu") GTEST_SKIP() << "needs FLOTILLA_TEST_DEVICE";
   Options options;
   options.transport = cluster::Transport::device_mpi;
-  try {
-    tests::trainer(tests::everybody(), mixed_plan(), options);
-    FAIL() << "a library that takes no device memory was taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    const std::string what = error.what();
-    EXPECT_EQ(what.find("rank 1 on "), 0u) << what;
-    EXPECT_NE(what.find("takes no device memory, by its own word"), std::string::npos) << what;
-    EXPECT_NE(what.find("choose --comm.transport auto, nccl or mpi"), std::string::npos) << what;
-  }
+  const std::string what = tests::refusal(ErrorKind::unavailable, [&] { tests::trainer(tests::everybody(), mixed_plan(), options); });
+  EXPECT_EQ(what.find("rank 1 on "), 0u) << what;
+  tests::expect_contains(what, "takes no device memory, by its own word");
+  tests::expect_contains(what, "choose --comm.transport auto, nccl or mpi");
   options.transports.emplace();  // by what was measured, with the same library: through the hosts where it is missing
   const auto program = program::lower(mixed_plan(), tests::runtime());
   options.transports->groups.assign(program.groups.size(), cluster::Transport::device_mpi);
@@ -211,12 +206,8 @@ void ask_too_soon(program::LaunchOrder& order) {
 TEST_F(OverNccl, AnotherOrderOfLaunchesIsRefused) {
   Options options;
   options.change_launches = ask_too_soon;
-  try {
-    tests::trainer(tests::everybody(), two_stages(), options);
-    ADD_FAILURE() << "taken";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string{error.what()}.find("the order of launches is not valid: rank 0 "), std::string::npos) << error.what();
-  }
+  const Error error = tests::error_of([&] { tests::trainer(tests::everybody(), two_stages(), options); });
+  tests::expect_contains(error.what(), "the order of launches is not valid: rank 0 ");
 }
 
 /// FLOTILLA_STANDIN_NCCL_SERIAL: a GPU that one exchange fills. Without the proof the ranks wait for each other, and the deadline finds it.
@@ -226,13 +217,9 @@ TEST_F(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
   options.prove_launches = false;
   options.deadline = Seconds{3};
   const auto trainer = tests::trainer(tests::everybody(), two_stages(), options);
-  try {
-    trainer->step(0);
-    ADD_FAILURE() << "done";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string{error.what()}.find("nothing has moved for 3"), std::string::npos) << error.what();
-    EXPECT_NE(std::string{error.what()}.find("by NCCL, pair group of rank "), std::string::npos) << error.what();
-  }
+  const Error error = tests::error_of([&] { trainer->step(0); });
+  tests::expect_contains(error.what(), "nothing has moved for 3");
+  tests::expect_contains(error.what(), "by NCCL, pair group of rank ");
 }
 
 TEST(Trainer, RecomputationChangesNoBits) {

@@ -26,7 +26,7 @@ struct LocalTensor {
   std::span<float> parameters, moment1, moment2;  ///< the moments may be empty, where others keep them and `owner` is false
   bool trained = true;                            ///< else the tensor is frozen, and nobody has moments of it
   bool owner = false;                             ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
-  int piece = -1;                         ///< where the optimizer is sharded: index into program::share_pieces(); -1: the whole shard
+  int piece = -1;                         ///< where the optimizer is sharded: index into program::shard_pieces(); -1: the whole shard
   std::vector<plan::Box> boxes = {};      ///< of a piece: its elements
   Precision precision = Precision::fp32;  ///< of `weights`
   std::span<const std::uint16_t> weights =

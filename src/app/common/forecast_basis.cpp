@@ -91,8 +91,7 @@ void note_origins(const options::Table& t, const std::string& section, ForecastB
 files::Library known_devices(const ForecastBasis& b) {
   FLOTILLA_REQUIRE(
       !b.sailor_artifact || !b.profiles.empty(), ErrorKind::usage,
-      "--cost-model sailor-artifact needs measured layers; give a library (--profiles FILE), as flotilla import sailor-profiles "
-      "writes it");
+      "--cost-model sailor-artifact needs measured layers; give a library (--profiles FILE), as flotilla import sailor-profiles writes it");
   return b.profiles.empty() ? files::Library{} : files::read_library(b.profiles);
 }
 

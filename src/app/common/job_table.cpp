@@ -7,6 +7,7 @@
 
 #include "app/common/forecast_basis.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -21,8 +22,9 @@ Choice<data::Format> formats() {
 
 Choice<std::optional<plan::ScheduleKind>> schedules() {
   using Value = std::optional<plan::ScheduleKind>;
-  return {{"auto", "1f1b", "gpipe", "interleaved", "zero-bubble"},
-          [](const std::string& name) { return name == "auto" ? Value{} : Value{plan::parse_schedule(name)}; },
+  std::vector<std::string> names{"auto"};
+  for (const plan::ScheduleKind kind : schedule::schedule_kinds()) names.push_back(plan::to_string(kind));
+  return {std::move(names), [](const std::string& name) { return name == "auto" ? Value{} : Value{plan::parse_schedule(name)}; },
           [](const Value& s) { return s ? plan::to_string(*s) : "auto"; }};
 }
 

@@ -60,8 +60,7 @@ page::ScatterPlot alternatives_plot(const files::Planning& planning) {
   const Cost cost{std::ranges::all_of(all, [](const RankedPlan* plan) { return plan->usd.has_value(); })};
   page::ScatterPlot plot;
   plot.caption = {"Time against cost", text("Further left is faster, further down is cheaper. ",
-                                            planning.pareto ? "The line joins plans of which none is both "
-                                                              "faster and cheaper than another."
+                                            planning.pareto ? "The line joins plans of which none is both faster and cheaper than another."
                                                             : "--pareto adds the plans between the fastest and the cheapest.")};
   plot.x = {.label = "iteration", .quantity = page::Quantity::seconds};
   plot.y = cost.in_dollars ? page::PlotAxis{.label = "cost of an iteration", .unit = "$"}

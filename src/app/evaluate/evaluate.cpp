@@ -94,9 +94,9 @@ void check_documents(const Evaluation& work) {
                    "--evaluate.documents is of files; a context and its continuation are one document");
   if (!o.separate_documents || o.document_end >= 0) return;
   for (const auto& text : work.texts)
-    FLOTILLA_REQUIRE(text.has_documents(), ErrorKind::bad_input, text.name(),
-                     ": does not say where documents end; name the token at their end: --evaluate.document-end ID, or give a Megatron .bin "
-                     "and .idx");
+    FLOTILLA_REQUIRE(
+        text.has_documents(), ErrorKind::bad_input, text.name(),
+        ": does not say where documents end; name the token at their end: --evaluate.document-end ID, or give a Megatron .bin and .idx");
 }
 
 std::int64_t sequences_of(const Evaluation& work) {

@@ -70,9 +70,9 @@ LowShares low_shares(const std::vector<FabricLink>& links) {
   LowShares low;
   const double usual = median_of(all);
   if (usual < low_share)
-    low.everywhere = text("MPI moves ", percent(usual),
-                          " of what UCX moves between the same nodes; it may use another network: ompi_info, "
-                          "UCX_TLS and UCX_NET_DEVICES tell");
+    low.everywhere =
+        text("MPI moves ", percent(usual),
+             " of what UCX moves between the same nodes; it may use another network: ompi_info, UCX_TLS and UCX_NET_DEVICES tell");
   for (const auto& [host, shares] : by_host)
     if (const double mine = median_of(shares); mine < low_share * usual)
       low.hosts.emplace_back(host, text("MPI moves ", percent(mine), " of what UCX moves on its links, where ", percent(usual),

@@ -104,8 +104,7 @@ void check_lora(const Config& c, std::string_view where) {
   FLOTILLA_REQUIRE(std::isfinite(l.alpha) && l.alpha > 0, ErrorKind::bad_input, where, ": LoRA's alpha is ", l.alpha,
                    "; it must be above 0");
   FLOTILLA_REQUIRE(!l.targets.empty(), ErrorKind::bad_input, where,
-                   ": LoRA has no targets; name attention.qkv, attention.out, "
-                   "feed_forward.up or feed_forward.down");
+                   ": LoRA has no targets; name attention.qkv, attention.out, feed_forward.up or feed_forward.down");
   for (const Linear linear : l.targets)
     FLOTILLA_REQUIRE(std::ranges::count(l.targets, linear) == 1, ErrorKind::bad_input, where, ": LoRA's target ", to_string(linear),
                      " stands twice");

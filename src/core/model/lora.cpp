@@ -41,9 +41,9 @@ std::string_view to_string(Linear linear) { return linear_names[static_cast<std:
 Linear parse_linear(std::string_view name) {
   for (const Linear linear : linears)
     if (to_string(linear) == name) return linear;
-  throw Error{ErrorKind::bad_input, text(in_quotes(name),
-                                         " is no linear layer of a block; expected attention.qkv, attention.out, "
-                                         "feed_forward.up or feed_forward.down")};
+  throw Error{
+      ErrorKind::bad_input,
+      text(in_quotes(name), " is no linear layer of a block; expected attention.qkv, attention.out, feed_forward.up or feed_forward.down")};
 }
 
 AdapterShape adapter_shape(const Config& c, const LayerShape& s, Linear linear) {

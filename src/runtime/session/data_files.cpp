@@ -85,9 +85,9 @@ void tokenize(const comm::World& world, const RunConfig& config, const ingest::C
   comm::agree(world, mine, config.comm.deadline);
   const auto stopped = what_stopped(world, preparation.stop(), config.comm.deadline);
   if (!stopped.empty())
-    throw StoppedBeforeStart{ErrorKind::temporary, text(stopped,
-                                                        ": stopped before the first step; tokens made so far are kept, and the same "
-                                                        "job goes on from there")};
+    throw StoppedBeforeStart{
+        ErrorKind::temporary,
+        text(stopped, ": stopped before the first step; tokens made so far are kept, and the same job goes on from there")};
 }
 
 /// "shards.txt": a name on each line, relative to the manifest's folder; blank lines and lines that begin with # are passed over.

@@ -45,10 +45,10 @@ bool lacks_adapters(const std::filesystem::path& directory, const model::Lora& o
   const auto theirs = manifest.plan.empty()
                           ? model::Lora{}
                           : files::plan_from_json(manifest.plan, (directory / "manifest.json").string() + ": /plan").model.lora;
-  FLOTILLA_REQUIRE(!theirs.on() || theirs == ours, ErrorKind::bad_input, "--from ", directory.string(), ": has LoRA adapters of rank ",
-                   theirs.rank, ", alpha ", theirs.alpha,
-                   "; give the job the same [lora], or export it with flotilla export hf, which merges them, "
-                   "and begin with --model.weights");
+  FLOTILLA_REQUIRE(
+      !theirs.on() || theirs == ours, ErrorKind::bad_input, "--from ", directory.string(), ": has LoRA adapters of rank ", theirs.rank,
+      ", alpha ", theirs.alpha,
+      "; give the job the same [lora], or export it with flotilla export hf, which merges them, and begin with --model.weights");
   return ours.on() && !theirs.on();
 }
 

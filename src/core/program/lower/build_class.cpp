@@ -9,8 +9,8 @@
 #include "layout/layout.hpp"
 #include "messages.hpp"
 #include "optimizer_phase.hpp"
+#include "pass_loops.hpp"
 #include "phases.hpp"
-#include "schedule.hpp"
 #include "weights_halves.hpp"
 
 namespace flotilla::program {

@@ -12,9 +12,10 @@ Processor& Processor::operator=(Processor&&) noexcept = default;
 Processor::~Processor() = default;
 
 Processor Processor::open(const std::filesystem::path& path) {
-  throw Error{ErrorKind::unavailable, text(path.string(),
-                                           ": a SentencePiece model; built without SentencePiece: install libsentencepiece-dev "
-                                           "and build anew, or give a tokenizer.json")};
+  throw Error{
+      ErrorKind::unavailable,
+      text(path.string(),
+           ": a SentencePiece model; built without SentencePiece: install libsentencepiece-dev and build anew, or give a tokenizer.json")};
 }
 
 // No Processor exists.

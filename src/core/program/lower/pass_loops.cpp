@@ -1,4 +1,4 @@
-#include "schedule.hpp"
+#include "pass_loops.hpp"
 
 namespace flotilla::program {
 namespace {
