@@ -95,9 +95,9 @@ class MadeSites : public ::testing::Test {
 TEST(Sites, ASliceIsNeverTheCard) {
   const auto why = refusal_at(data / "c01-mig-slices");
   EXPECT_NE(why.find("16 'gpu:nvidia_h100_80gb_hbm3_1g.10gb' of a node are slices of cards (MIG)"), std::string::npos) << why;
-  EXPECT_NE(why.find("8 'gpu:nvidia_h100_80gb_hbm3_3g.40gb'"), std::string::npos) << why;
+  EXPECT_NE(why.find("gpu:nvidia_h100_80gb_hbm3_3g.40gb=TYPE"), std::string::npos) << why;
   const auto seen = seen_at("c01b-mig-hides-whole-cards");
-  EXPECT_EQ(seen.offers, (Words{"gpu 1x4 B200 28"})) << seen;
+  EXPECT_EQ(seen.offers, (Words{"gpu 1x4 B200 56"})) << seen;
   EXPECT_TRUE(seen.says("gpu:nvidia_b200_1g.23gb")) << seen;
   EXPECT_NE(refusal_at(data / "c01c-mig-with-a-note").find("slices of cards"), std::string::npos);
 }
@@ -153,7 +153,7 @@ TEST_F(MadeSites, SharedCardsInEveryForm) {
 }
 
 TEST(Sites, AnOddGresIsNoReasonToRefuseASite) {
-  EXPECT_EQ(seen_at("c03-gres-of-the-manual").offers, (Words{"gpu 1x8 A100-80 8 whole"}));
+  EXPECT_EQ(seen_at("c03-gres-of-the-manual").offers, (Words{"gpu 2x4 A100-80 16 whole"}));
   EXPECT_EQ(seen_at("c12-cpus-as-1K").offers, (Words{"gpu 1x8 H100 8 whole"}));
 }
 
@@ -223,11 +223,13 @@ TEST(Sites, WholeNodesOnlyWhereNothingElseRuns) {
 TEST_F(MadeSites, WholeNodes) {
   MadeNodes four{.prefix = "a", .count = 2, .gres = "gpu:h100:4"}, eight{.prefix = "b", .count = 2, .gres = "gpu:h100:8"};
   EXPECT_EQ(offers({four}), (Words{"gpu 2x4 H100 16 whole"}));
-  EXPECT_EQ(offers({eight, four}), (Words{"gpu 4x4 H100 8"})) << "of the nodes with eight, half";
+  EXPECT_EQ(offers({eight, four}), (Words{"gpu 2x8 H100 8 whole"}));
+  four.count = 3;
+  EXPECT_EQ(offers({eight, four}), (Words{"gpu 5x4 H100 8"})) << "of the nodes with eight, half";
   auto busy = four;
   busy.prefix = "c", busy.state = "mixed", busy.flags = "MIXED", busy.used = "gpu:h100:0(IDX:N/A)";
-  EXPECT_EQ(offers({four, busy}), (Words{"gpu 4x4 H100 16"})) << "another job is on some";
-  EXPECT_EQ(offers({four, busy}, "", {"--submit.wait"}), (Words{"gpu 4x4 H100 16 whole"}));
+  EXPECT_EQ(offers({four, busy}), (Words{"gpu 6x4 H100 16"})) << "another job is on some";
+  EXPECT_EQ(offers({four, busy}, "", {"--submit.wait"}), (Words{"gpu 6x4 H100 16 whole"}));
   EXPECT_EQ(offers({MadeNodes{.gres = "gpu:h100:4,gpu:1g.10gb:7"}}), (Words{"gpu 1x4 H100 16"})) << "slices beside them";
 }
 

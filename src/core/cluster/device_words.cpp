@@ -128,17 +128,22 @@ bool is_slice(std::string_view word) {
   return false;
 }
 
+bool begins_with(std::string_view word, std::string_view small) {
+  return word.size() >= small.size() &&
+         std::ranges::equal(word.substr(0, small.size()), small, {}, [](unsigned char c) { return std::tolower(c); });
+}
+
 /// The word, then without one vendor's name in front after the other; what sites put in front ("gpu_", "GPU_SKU:") is no name either.
 std::vector<std::string_view> beginnings(std::string_view word) {
-  constexpr std::array<std::string_view, 13> vendors{"nvidia", "amd",         "intel", "tesla",  "geforce", "instinct", "radeon",
-                                                     "quadro", "corporation", "data",  "center", "gpu",     "gpus"};
+  constexpr std::array<std::string_view, 12> vendors{"nvidia", "amd",         "intel", "tesla",  "geforce", "instinct",
+                                                     "radeon", "corporation", "data",  "center", "gpu",     "gpus"};
   if (const auto colon = word.find_last_of(":="); colon != word.npos) word.remove_prefix(colon + 1);
   std::vector<std::string_view> all{word};
   for (bool more = true; more;) {
     more = false;
     while (!word.empty() && separates(word.front())) word.remove_prefix(1);
     for (const auto vendor : vendors)
-      if (word.size() > vendor.size() + 1 && word.starts_with(vendor) && separates(word[vendor.size()])) {
+      if (word.size() > vendor.size() + 1 && begins_with(word, vendor) && separates(word[vendor.size()])) {
         word.remove_prefix(vendor.size() + 1);
         all.push_back(word);
         more = true;
@@ -148,11 +153,25 @@ std::vector<std::string_view> beginnings(std::string_view word) {
   return all;
 }
 
+bool is_same(std::string_view word, std::string_view name) {
+  const auto rest = behind(word, name);
+  return rest && std::ranges::all_of(*rest, separates);
+}
+
+/// Whether it is the entry's name or alias, with or without vendors' names in front of these.
+bool names_exactly(const CatalogueEntry& entry, std::string_view word) {
+  return is_same(word, entry.name) || std::ranges::any_of(entry.aliases, [&](const auto& alias) {
+           return std::ranges::any_of(beginnings(alias), [&](const auto part) { return is_same(word, part); });
+         });
+}
+
 void add_matches(std::vector<const CatalogueEntry*>& found, const CatalogueEntry& entry, std::string_view word) {
   std::vector<std::string_view> names{entry.name, entry.family};
   names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
   for (const auto name : names) {
     const auto rest = name.empty() ? std::nullopt : behind(word, name);
+    // "l2048gb" is no L20 with 48 GB, nor an L2048.
+    if (rest && !rest->empty() && digit(name.back()) && digit(rest->front())) continue;
     const auto said = rest ? read_beside(*rest) : std::nullopt;
     if (said && agrees(entry, *said)) return found.push_back(&entry);
   }
@@ -182,7 +201,8 @@ DeviceWord read_device_word(const Catalogue& catalogue, std::string_view word) {
   read.slice = is_slice(small);
   if (read.slice) return read;
   for (const auto part : beginnings(small)) {
-    if (const auto* named = find_named(catalogue, folded_name(part))) return {{named}, false};
+    for (const auto& entry : catalogue)
+      if (names_exactly(entry, part)) return {{&entry}, false};
     for (const auto& entry : catalogue)
       if (entry.kind == DeviceKind::gpu) add_matches(read.may_be, entry, part);
     if (!read.may_be.empty()) break;

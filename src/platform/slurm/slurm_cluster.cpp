@@ -61,8 +61,8 @@ void judge(SlurmNode& node, const std::string& flags) {
       words, {"COMPLETING", "PLANNED", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN", "POWER_DOWN", "ALLOCATED", "ALLOC"});
   const bool mixed = any_of(words, {"MIXED", "MIX"});
   const bool idle = any_of(words, {"IDLE", "POWERED_DOWN", "POWERING_UP"});
-  node.idle = node.usable && !later && idle && !mixed;
-  node.shared = node.usable && !later && mixed;
+  node.idle = node.usable && !node.booting && !later && idle && !mixed;
+  node.shared = node.usable && !node.booting && !later && mixed;
 }
 
 /// Reads the lines of the answers one after the other.
