@@ -8,7 +8,7 @@
 namespace flotilla::app::testing {
 
 struct MadeNodes {
-  std::string prefix, suffix = "";
+  std::string prefix = "n", suffix = "";
   int first = 1, count = 1, digits = 3;
   std::string state = "idle", flags = "IDLE", gres = "(null)", used = "gpu:0", features = "(null)";
   int cpus = 64, idle_cpus = 64, memory_mb = 512000;

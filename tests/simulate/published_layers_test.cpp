@@ -165,7 +165,7 @@ TEST_F(PublishedLayers, NineInTenLieWithinTheStatedError) {
   // others 30 and more: it alone was taken without TF32.
   const std::vector<std::pair<Case, std::vector<model::Config>>> cases{
       {{"A100-40+tf32", "A100-40"}, {opt, neo}},  {{"A100-40", "A100-40"}, {large}},           {{"A100-80+tf32", "A100-80"}, {opt, neo}},
-      {{"GH200-96+tf32", "GH-96"}, {opt, large}}, {{"V100-16", "V100-16"}, {opt, neo, large}}, {{"RTX-2080", "RTX-2080"}, {opt}},
+      {{"GH200-96+tf32", "GH-96"}, {opt, large}}, {{"V100-16", "V100-16"}, {opt, neo, large}}, {{"RTX-2080-Ti", "RTX-2080"}, {opt}},
       {{"RTX-3090", "RTX-3090"}, {opt}},          {{"Titan-RTX", "Titan-RTX"}, {opt}}};
   for (const auto& [c, models] : cases) {
     const double stated = cluster::device_type(catalogue_, c.type).efficiency.error;
@@ -189,7 +189,7 @@ TEST_F(PublishedLayers, AdamWStreamsItsStates) {
   for (const auto& [type, folder] : {Case{"A100-40", "A100-40"},
                                      {"GH200-96", "GH-96"},
                                      {"V100-16", "V100-16"},
-                                     {"RTX-2080", "RTX-2080"},
+                                     {"RTX-2080-Ti", "RTX-2080"},
                                      {"RTX-3090", "RTX-3090"},
                                      {"Titan-RTX", "Titan-RTX"}}) {
     const auto profile = profile_of(type);

@@ -79,7 +79,11 @@ TEST(SlurmCluster, GresAsSitesWriteIt) {
   EXPECT_EQ(parse_gres("gpu:nvidia_a100_80gb_pcie:8(S:0-1)"), (std::vector<Gres>{{"gpu", "nvidia_a100_80gb_pcie", 8}}));
   EXPECT_EQ(parse_gres("gres:gpu:v100:1"), (std::vector<Gres>{{"gpu", "v100", 1}}));
   EXPECT_THROW(parse_gres("gpu:a:b:4"), Error);
-  EXPECT_THROW(parse_gres(":4"), Error);
+  EXPECT_EQ(parse_gres(":4,gpu:2,bandwidth:lustre:no_consume:4G,a:b:c:4"),
+            (std::vector<Gres>{{"gpu", "", 2}, {"bandwidth", "lustre", 4294967296}}));
+  EXPECT_EQ(parse_gres("gpu:(null):8(IDX:0-7)"), (std::vector<Gres>{{"gpu", "", 8}}));
+  EXPECT_EQ(parse_gres("gpu:(null):0(IDX:N/A),tmp:18446744073709551615,x:2P"),
+            (std::vector<Gres>{{"gpu", "", 0}, {"tmp", "", 9223372036854774784}, {"x", "", std::int64_t{2} << 50}}));
 }
 
 TEST(SlurmCluster, BillingWeights) {

@@ -29,7 +29,10 @@ struct ProductFigures {
 struct CatalogueEntry {
   std::string name;
   std::vector<std::string> aliases;
+  std::string family;  ///< what people call the card whatever its form and memory: "A100"; "": the name
+  std::string form;    ///< "SXM", "PCIe", "NVL", "OAM", ...; "": it is not told
   DeviceKind kind = DeviceKind::gpu;
+  std::string vendor;       ///< "AMD", "Intel", ...; "": NVIDIA, or it is not told
   std::string description;  ///< what one device is: a card, a die of it, a core
   Figure memory;            ///< bytes
   ProductFigures fp32;      ///< multiplied as IEEE fp32
@@ -69,8 +72,24 @@ using Catalogue = std::vector<CatalogueEntry>;
 /// How fp32 operands are multiplied: frameworks differ (PyTorch: IEEE unless asked since 1.12, TF32 before; NVIDIA's containers: TF32).
 enum class Fp32Products { ieee, tf32 };
 
-/// The first entry of that name or alias (a site's own entries stand before the built-in ones); case, '-', '_', blanks and a "+tf32" at the
-/// end do not count. nullptr when there is none.
+/// Lower case, without what separates: "RTX 2080", "rtx-2080" and "RTX_2080" are one name.
+std::string folded_name(std::string_view);
+/// The first entry whose name or alias folds to `key`; nullptr when there is none.
+const CatalogueEntry* find_named(const Catalogue&, std::string_view key);
+
+/// What a word says of a device: a gres type of a site, a feature of a node, the driver's name of a card, an entry of --pool.
+struct DeviceWord {
+  std::vector<const CatalogueEntry*> may_be;  ///< what nothing in the word contradicts, the smallest memory first; empty: unknown
+  bool slice = false;                         ///< of a card (MIG); never the card: `may_be` is empty then
+};
+/// Case, '-', '_', '.', blanks and vendors' names in front do not count. Beside an entry's name, alias or family a word may hold forms and
+/// sizes of memory, which the entry must have, and nothing else.
+DeviceWord read_device_word(const Catalogue&, std::string_view word);
+/// Of those, what a word agrees with that holds forms and sizes alone ("hbm80g", "sxm4"); all where the word says something else.
+std::vector<const CatalogueEntry*> narrowed(std::vector<const CatalogueEntry*>, std::string_view word);
+
+/// The first entry of that name or alias (a site's own entries stand before the built-in ones), else the only one that the word may be;
+/// a "+tf32" at the end does not count. nullptr when there is none.
 const CatalogueEntry* find(const Catalogue&, std::string_view name);
 
 /// The figures as a device type called `entry.name`. Throws Error{unavailable} when TF32 is asked of a type that has none.

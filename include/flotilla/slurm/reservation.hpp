@@ -13,6 +13,7 @@ struct Reservation {
   std::vector<std::string> nodes;
   std::optional<Seconds> begin, end;  ///< absent: not told
   bool active = false;
+  bool unreadable = false;  ///< its beginning is told in a form of somebody's own (SLURM_TIME_FORMAT): it may be any time
 
   /// Whether a job that begins at `time` (absent: not known) and may last `length` (absent: without end) would meet it.
   bool meets(std::optional<Seconds> time, std::optional<Seconds> length) const;

@@ -14,7 +14,8 @@ struct ProgramOutput {
   bool good() const { return status == 0; }
 };
 
-/// Runs a program found on PATH with these arguments, word for word: no shell sees them. Standard input is empty. Local; returns when it
+/// Runs a program found on PATH with these arguments, word for word: no shell sees them. Standard input is empty; settings
+/// of the user for Slurm's programs (SLURM_*, SINFO_*, SQUEUE_*, ...) are left out, but for where the cluster is. Local; returns when it
 /// has ended. Throws Error{unavailable} where it cannot be started, does not end within `deadline` (it is killed) or says more than 1 GiB.
 ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline = Seconds{60});
 

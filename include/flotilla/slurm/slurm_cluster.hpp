@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,18 +29,21 @@ struct SlurmQuery {
   std::string file;
   std::vector<std::string> command;
   std::string SlurmAnswers::*answer = nullptr;
-  bool optional = false;  ///< a site may not answer
+  bool optional = false;    ///< a site may not answer
+  bool of_cluster = false;  ///< "cluster=NAME" goes behind: one accounting may serve many
 };
 std::vector<SlurmQuery> slurm_queries();
+/// ClusterName of an answer to scontrol show config; "" where it tells none.
+std::string cluster_name(const std::string& configuration);
 
 /// Generic resources of a node: "gpu:a100:4(S:0-1)".
 struct Gres {
   std::string name, type;  ///< "gpu", "a100"; type "" where the site tells none
-  int count = 0;
+  std::int64_t count = 0;
   bool operator==(const Gres&) const = default;
 };
-/// "gpu:a100:4(S:0-1),nvme:1" and its like; "(null)" and "" are none. Entries of one name and type add up. Throws Error{bad_input} of one
-/// line.
+/// "gpu:a100:4(S:0-1),nvme:1" and its like; "(null)" and "" are none. Entries of one name and type add up. What is written another way is
+/// passed over, but for GPUs: Error{bad_input} of one line.
 std::vector<Gres> parse_gres(const std::string&);
 
 struct SlurmNode {
@@ -47,11 +51,13 @@ struct SlurmNode {
   std::string state;  ///< as sinfo says it, for people
   std::vector<std::string> features;
   std::vector<Gres> gres, used;
-  int cpus = 0, idle_cpus = 0;
+  int shared_gpus = 0;          ///< in use by shards or MPS of other jobs
+  int cpus = 0, idle_cpus = 0;  ///< that jobs may have: not those kept for the system
   Bytes memory;
-  bool usable = false;  ///< a job may be given it, now or once it is idle: not down, drained, failing, in maintenance or reserved
-  bool idle = false;    ///< and nothing runs on it
-  bool shared = false;  ///< and something runs on a part of it
+  bool booting = false;  ///< starting up: not down, though it does not answer yet
+  bool usable = false;   ///< a job may be given it, now or once it is idle: not down, drained, failing, in maintenance or reserved
+  bool idle = false;     ///< and nothing runs on it
+  bool shared = false;   ///< and something runs on a part of it
 };
 
 /// Slurm's TRESBillingWeights: billing units of an hour of one CPU, GiB, node, or gres ("gpu", "gpu:a100").
@@ -78,6 +84,10 @@ struct Partition {
   std::string qos;                   ///< whose limits go before all others; "": none
   std::optional<Bytes> cpu_memory;   ///< DefMemPerCPU
   std::optional<Bytes> node_memory;  ///< DefMemPerNode
+  std::optional<int> most_cpus;      ///< MaxCPUsPerNode
+  std::optional<int> gpu_cpus;       ///< DefCpuPerGPU: what the site gives with a GPU
+  /// Whose jobs it takes, in lower case; empty: of all.
+  std::vector<std::string> accounts, other_than_accounts, qualities, other_than_qualities, submit_hosts;
   BillingWeights weights;
   std::vector<std::size_t> nodes;  ///< places in SlurmCluster::nodes, in sinfo's order
   bool preemptible() const { return preemption != "OFF" && !preemption.empty(); }
@@ -88,6 +98,7 @@ struct SlurmCluster {
   std::vector<Partition> partitions;
   bool largest_counts = false;  ///< PriorityFlags=MAX_TRES: of a node's CPUs, memory and gres the dearest is billed alone
   Seconds kill_wait{30};
+  std::string name;     ///< ClusterName
   std::string version;  ///< of Slurm, "22.05.8"; "" where not told
   std::vector<Reservation> reservations;
   std::optional<Seconds> time;  ///< when the site was asked, on its wall clock (Reservation)
@@ -105,6 +116,10 @@ struct JobLimits {
   bool operator==(const JobLimits&) const = default;
 };
 JobLimits limits_for(const SlurmCluster&, const Partition&, const std::string& account, const std::string& qos);
+
+/// Why the partition takes no job of that account and QOS ("": the user's standard) from this host; "" where it does, or where accounting
+/// does not say whose they are.
+std::string why_closed(const SlurmCluster&, const Partition&, const std::string& account, const std::string& qos, const std::string& host);
 
 /// A job or a component of one, as scontrol show job tells it.
 struct JobRecord {

@@ -33,11 +33,6 @@ std::string DeviceNames::type_called(const std::string& name) {
   return name;
 }
 
-std::string DeviceNames::catalogued(const std::string& name) const {
-  const auto* entry = cluster::find(catalogue_, name);
-  return entry == nullptr ? "" : entry->name;
-}
-
 int DeviceNames::per_node(const std::string& type) const {
   if (per_node_.at(type) > 0) return per_node_.at(type);
   const auto* entry = cluster::find(catalogue_, type);
@@ -51,16 +46,28 @@ bool DeviceNames::is_cpu(const std::string& type) const {
   return entry != nullptr && entry->kind == cluster::DeviceKind::cpu;
 }
 
-std::vector<std::string> DeviceNames::longer(const std::string& word) const {
-  std::set<std::string> names;
-  for (const auto& entry : catalogue_)
-    if (word.size() > 1 && entry.name.size() > word.size() && same_word(entry.name.substr(0, word.size()), word)) names.insert(entry.name);
-  return {names.begin(), names.end()};
+std::string DeviceNames::measured(const std::string& name) const {
+  for (const auto& type : library_.device_types)
+    if (same_word(type.name, name)) return type.name;
+  return "";
+}
+
+double DeviceNames::peak(const std::string& type) const {
+  const auto most = [](double bf16, double fp16, double fp32) { return std::max({bf16, fp16, fp32}); };
+  const auto* known = cluster::find_type(library_, type);
+  if (known != nullptr && known->peak_fp32.value > 0) return most(known->peak_bf16.value, known->peak_fp16.value, known->peak_fp32.value);
+  const auto* entry = cluster::find(catalogue_, type);
+  return entry == nullptr ? 0 : most(entry->bf16.peak.value, entry->fp16.peak.value, entry->fp32.peak.value);
+}
+
+bool DeviceNames::is_trainable(const std::string& type) const {
+  const auto* entry = cluster::find(catalogue_, type);
+  return entry == nullptr || entry->vendor.empty() || entry->vendor == "NVIDIA";
 }
 
 std::string DeviceNames::meant(const std::string& asked) const {
   std::string words;
-  for (const auto& name : longer(asked)) words += text(words.empty() ? "; did you mean " : " or ", in_quotes(name));
+  for (const auto* entry : read(asked).may_be) words += text(words.empty() ? "; did you mean " : " or ", in_quotes(entry->name));
   if (!words.empty()) return words + "?";
   auto all = known_;
   for (const auto& entry : catalogue_) {

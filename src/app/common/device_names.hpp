@@ -16,14 +16,18 @@ class DeviceNames {
   /// The name that a plan takes; "" where nobody knows it. A name that only the catalogue knows is called as it was asked for first.
   /// Multiplying in TF32 makes another type of a device: those are told apart by their spelling alone.
   std::string type_called(const std::string& name);
-  /// The catalogue's own name of a type; "" where it does not know it.
-  std::string catalogued(const std::string& name) const;
+  /// A measured type that is called so; "" where there is none.
+  std::string measured(const std::string& name) const;
+  /// What a site's word may mean: entries of the catalogue, or a slice of a card.
+  cluster::DeviceWord read(const std::string& word) const { return cluster::read_device_word(catalogue_, word); }
   /// Devices in a node of a type that is known.
   int per_node(const std::string& type) const;
+  /// FLOP/s of half precision, else of fp32; 0 where nobody knows.
+  double peak(const std::string& type) const;
   bool is_cpu(const std::string& type) const;
+  /// Whether Flotilla's own runtime computes on it: on CPUs and NVIDIA GPUs.
+  bool is_trainable(const std::string& type) const;
 
-  /// Names of the catalogue that begin with the word and are longer: A100-40 and A100-80 for A100.
-  std::vector<std::string> longer(const std::string& word) const;
   /// "; did you mean 'A100-40' or 'A100-80'?"; "" where nothing is near.
   std::string meant(const std::string& asked) const;
   /// All of them, with commas between.

@@ -5,6 +5,7 @@
 #include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/catalogue_file.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -47,6 +48,8 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
   const auto named = [&](const char* key) { return section + "." + key; };
   t.add(named("profiles"), &b.profiles, "device measurements: a probe's profile or an imported library",
         {.value = "FILE", .unset = "the catalogue alone", .alias = "profiles"});
+  t.add(named("catalogue"), &b.catalogue, "device types of the site's own, before the built-in ones (docs/formats/catalogue.md)",
+        {.value = "FILE", .unset = "the built-in catalogue alone", .alias = "catalogue"});
   t.add(named("runtime"), &b.runtime, "runtime that will execute the plan", runtimes(), {.alias = "runtime"});
   t.add(named("cost-model"), &b.sailor_artifact,
         "program: simulate the runtime's program; sailor-artifact: the closed formulas of the Sailor artifact", cost_models(),
@@ -86,6 +89,15 @@ void note_origins(const options::Table& t, const std::string& section, ForecastB
   if (b.sailor_artifact && !b.links.words.empty())
     refuse(b.links.setting, b.links.words.front(),
            "the cost model sailor-artifact knows measured links only; drop this option or --cost-model");
+}
+
+cluster::Catalogue catalogue_of(const ForecastBasis& b) {
+  auto own = b.catalogue.empty() ? cluster::Catalogue{} : files::catalogue_from_json(files::Json::read(b.catalogue));
+  auto built_in = files::built_in_catalogue();
+  // A built-in type of the same name is the site's now, or a word would be both.
+  std::erase_if(built_in, [&](const auto& entry) { return cluster::find_named(own, cluster::folded_name(entry.name)) != nullptr; });
+  own.insert(own.end(), std::make_move_iterator(built_in.begin()), std::make_move_iterator(built_in.end()));
+  return own;
 }
 
 files::Library known_devices(const ForecastBasis& b) {

@@ -12,7 +12,8 @@ namespace flotilla::app {
 
 /// What forecasts rest on, as options say it.
 struct ForecastBasis {
-  std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
+  std::string profiles;   ///< a probe's profile or a library; empty: the catalogue alone
+  std::string catalogue;  ///< a site's own hardware catalogue; empty: the built-in one alone
   std::string runtime = "flotilla";
   bool sailor_artifact = false;     ///< --cost-model
   bool separate_documents = false;  ///< as data.documents of a job
@@ -31,7 +32,8 @@ options::Choice<session::RunConfig::Comm::Reduction> reductions();
 /// Of --device.attention (train), --attention (plan, simulate).
 options::Choice<compute::AttentionKernel> attentions();
 
-/// --profiles, --runtime, --cost-model, --reduction, --attention, --deterministic, --expert-parallel, --price, --billing, --egress and
+/// --profiles, --catalogue, --runtime, --cost-model, --reduction, --attention, --deterministic, --expert-parallel, --price, --billing,
+/// --egress and
 /// --link, in the table's section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
 /// --data.documents (train, plan, simulate), --evaluate.documents, in the section that the table has begun.
@@ -41,6 +43,8 @@ void note_origins(const options::Table&, const std::string& section, ForecastBas
 
 /// What the profiles say. Throws Error{usage} where a cost model needs measurements and there are none.
 files::Library known_devices(const ForecastBasis&);
+/// The entries of --catalogue, then the built-in ones. Throws Error{bad_input}.
+cluster::Catalogue catalogue_of(const ForecastBasis&);
 
 /// That profile without operation times that were measured with a model of another shape; a warning says so.
 cluster::Profile profile_for(cluster::Profile, const ForecastBasis&, const model::Config&, int length);

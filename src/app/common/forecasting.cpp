@@ -64,13 +64,14 @@ int most_on_a_host(const std::vector<cluster::Device>& devices) {
   return most;
 }
 
-cluster::Profile with_catalogue(cluster::Profile profile, const plan::Plan& plan, const std::string& source) {
+cluster::Profile with_catalogue(cluster::Profile profile, const cluster::Catalogue& catalogue, const plan::Plan& plan,
+                                const std::string& source) {
   std::set<std::string> types;
   for (const auto& stage : plan.stages)
     for (const auto& replica : stage.replicas)
       if (!replica.device_type.empty()) types.insert(replica.device_type);
   try {
-    return cluster::complete_from_catalogue(std::move(profile), files::built_in_catalogue(), {types.begin(), types.end()});
+    return cluster::complete_from_catalogue(std::move(profile), catalogue, {types.begin(), types.end()});
   } catch (const Error& error) {
     throw Error{error.kind(), text(source, ": ", error.what())};
   }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "app/common/binding.hpp"
+#include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -23,9 +24,9 @@ struct ForecastSettings {
   bool sailor_artifact = false;     ///< the Sailor artifact's own formulas in place of the program simulator
 };
 
-/// The built-in catalogue's figures for the plan's types where the profile says nothing. Throws Error{bad_input} naming `source` for a type
+/// The catalogue's figures for the plan's types where the profile says nothing. Throws Error{bad_input} naming `source` for a type
 /// that neither knows.
-cluster::Profile with_catalogue(cluster::Profile, const plan::Plan&, const std::string& source);
+cluster::Profile with_catalogue(cluster::Profile, const cluster::Catalogue&, const plan::Plan&, const std::string& source);
 
 /// Operation times hold for the shape of the model that they were measured with. Whether the profile had any of another one; they are gone.
 bool drop_times_of_another_model(cluster::Profile&, const model::Config&, int length);

@@ -7,7 +7,6 @@
 #include "app/common/restrictions.hpp"
 #include "app/common/search_clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/search/binding.hpp"
@@ -77,7 +76,7 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
   warn_of_missing_links(o, request.pool, library);
   auto profile = without_devices(profile_for(library, o.basis, request.model, request.length), catalogue, request.pool);
   for (const auto& [place, units] : offer.billing) cluster::zone_price(profile, place.type, place.zone).billing_weight = units;
-  profile = with_prices(std::move(profile), o.basis.prices, places);
+  profile = with_prices(std::move(profile), o.basis.prices, catalogue, places);
   require_figures(o, request.objective, request.pool, profile);
   PlanningTask task{std::move(request), std::move(profile), settings_of(o.basis), {}, iterations};
   if (o.basis.sailor_artifact) return require_one_price(task.profile), task;
@@ -92,14 +91,14 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
 
 PlanningTask planning_task(const PlanningOptions& o) {
   const auto library = known_devices(o.basis);
-  const auto catalogue = files::built_in_catalogue();
+  const auto catalogue = catalogue_of(o.basis);
   auto request = request_of(o, library);
   return task_of(o, std::move(request), library.profile, catalogue, {pool_of(o, library.profile, catalogue), {}, false});
 }
 
 PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
   const auto library = known_devices(o.basis);
-  return task_of(o, request_of(o, library), library.profile, files::built_in_catalogue(), offer);
+  return task_of(o, request_of(o, library), library.profile, catalogue_of(o.basis), offer);
 }
 
 files::Planning search_for(const PlanningTask& task, const PlanningOptions& o) {

@@ -9,7 +9,6 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
-#include "flotilla/files/catalogue_file.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -52,11 +51,10 @@ class PriceReader {
 
 /// The profile's type of that name, however it is spelled; nullptr where only the catalogue knows it. Multiplying in TF32 makes another
 /// type of a device: those are told apart by their spelling alone.
-cluster::DeviceType* type_called(cluster::Profile& profile, const std::string& name, const options::Setting& option,
-                                 const std::string& word) {
+cluster::DeviceType* type_called(cluster::Profile& profile, const cluster::Catalogue& catalogue, const std::string& name,
+                                 const options::Setting& option, const std::string& word) {
   for (auto& type : profile.device_types)
     if (same_word(type.name, name)) return &type;
-  const auto catalogue = files::built_in_catalogue();
   const auto* entry = cluster::find(catalogue, name);
   std::vector<std::string> names;
   for (auto& type : profile.device_types) {
@@ -87,15 +85,16 @@ struct DevicePrice {
 };
 
 /// Names of CPUs may hold an '@' of their own: a word is a type if somebody knows it whole, else the last '@' begins the zone.
-DevicePrice device_price(cluster::Profile& profile, const PriceReader& reader, const options::Setting& option, const std::string& word) {
+DevicePrice device_price(cluster::Profile& profile, const cluster::Catalogue& catalogue, const PriceReader& reader,
+                         const options::Setting& option, const std::string& word) {
   const auto priced = reader.read(word);
   const auto at = priced.name.rfind('@');
   const auto is_type = [&](const cluster::DeviceType& type) { return same_word(type.name, priced.name); };
   if (at == priced.name.npos || std::ranges::any_of(profile.device_types, is_type))
-    return {type_called(profile, priced.name, option, word), "", priced.value};
+    return {type_called(profile, catalogue, priced.name, option, word), "", priced.value};
   if (at + 1 == priced.name.size()) reader.refuse(word, "expected a zone behind the '@'");
   if (!(priced.value > 0)) reader.refuse(word, "expected a price above 0 in a zone");
-  return {type_called(profile, priced.name.substr(0, at), option, word), priced.name.substr(at + 1), priced.value};
+  return {type_called(profile, catalogue, priced.name.substr(0, at), option, word), priced.name.substr(at + 1), priced.value};
 }
 
 /// Who types a zone means one of those; a list in a file serves other pools, too.
@@ -118,11 +117,12 @@ std::vector<std::string> zones_of(const std::string& type, const std::vector<clu
 }
 
 /// What is said of a type replaces all that the profile says of it, its zones' prices included; what is said of a zone goes before.
-void set_prices(cluster::Profile& profile, const std::vector<std::string>& words, const options::Setting& option, const PriceReader& reader,
-                const std::vector<cluster::TypeInZone>& places, double cluster::DeviceType::*anywhere, double cluster::ZonePrice::*there) {
+void set_prices(cluster::Profile& profile, const cluster::Catalogue& catalogue, const std::vector<std::string>& words,
+                const options::Setting& option, const PriceReader& reader, const std::vector<cluster::TypeInZone>& places,
+                double cluster::DeviceType::*anywhere, double cluster::ZonePrice::*there) {
   std::vector<DevicePrice> in_zones;
   for (const auto& word : words) {
-    const auto price = device_price(profile, reader, option, word);
+    const auto price = device_price(profile, catalogue, reader, option, word);
     if (price.type == nullptr) continue;
     if (!price.zone.empty()) {
       require_zone(price, zones_of(price.type->name, places), option, word);
@@ -138,12 +138,13 @@ void set_prices(cluster::Profile& profile, const std::vector<std::string>& words
 
 }  // namespace
 
-cluster::Profile with_prices(cluster::Profile profile, const Prices& prices, const std::vector<cluster::TypeInZone>& places) {
+cluster::Profile with_prices(cluster::Profile profile, const Prices& prices, const cluster::Catalogue& catalogue,
+                             const std::vector<cluster::TypeInZone>& places) {
   const PriceReader devices{prices.devices_setting, "USD/h", "A100-40=2.50USD/h"};
-  set_prices(profile, prices.devices, prices.devices_setting, devices, places, &cluster::DeviceType::usd_per_hour,
+  set_prices(profile, catalogue, prices.devices, prices.devices_setting, devices, places, &cluster::DeviceType::usd_per_hour,
              &cluster::ZonePrice::usd_per_hour);
   const PriceReader billing{prices.billing_setting, "units/h", "A100-40=16units/h"};
-  set_prices(profile, prices.billing, prices.billing_setting, billing, places, &cluster::DeviceType::billing_weight,
+  set_prices(profile, catalogue, prices.billing, prices.billing_setting, billing, places, &cluster::DeviceType::billing_weight,
              &cluster::ZonePrice::billing_weight);
   const PriceReader zones{prices.egress_setting, "USD/GB", "zone-a:zone-b=0.02USD/GB"};
   for (const auto& word : prices.egress) {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/options/table.hpp"
 
 namespace flotilla::app {
@@ -19,6 +19,7 @@ struct Prices {
 /// list serves any pool. A price of a type replaces those of its zones; a price in a zone goes before. Throws Error naming the option
 /// (bad_input where it stands in a file, else usage), for what is not written so, for a type that nobody knows, for a number without its
 /// unit, and on the command line for a zone in which none of the places has that type (no places: any).
-cluster::Profile with_prices(cluster::Profile, const Prices&, const std::vector<cluster::TypeInZone>& places = {});
+cluster::Profile with_prices(cluster::Profile, const Prices&, const cluster::Catalogue&,
+                             const std::vector<cluster::TypeInZone>& places = {});
 
 }  // namespace flotilla::app

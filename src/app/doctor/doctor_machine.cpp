@@ -43,7 +43,8 @@ std::string standard_mpi() {
 Finding check_slurm() {
   const auto list = said_by({"srun", "--mpi=list"});
   if (!list) return {"pmix", Verdict::skipped, "no srun here: mpirun starts the ranks", "", ""};
-  if (list->find("MPI plugin") == list->npos)
+  // "MPI plugin types are..." since 22.05, "MPI types are..." before.
+  if (list->find("MPI plugin") == list->npos && list->find("MPI types") == list->npos)
     return {"pmix", Verdict::skipped, "srun is here, but no Slurm that answers", list->substr(0, list->find('\n')), ""};
   return judge_pmix(*list, standard_mpi());
 }

@@ -1,5 +1,6 @@
 #include "app/report/report.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/json.hpp"
 
 namespace flotilla::app {
@@ -44,7 +45,7 @@ RunPrices prices_of_run(const fs::path& run, const std::vector<journal::Incarnat
       }
   RunPrices prices;
   prices.node_units = units_of_slurm_cluster(run);
-  prices.devices = with_prices(std::move(types), words);
+  prices.devices = with_prices(std::move(types), words, files::built_in_catalogue());
   return prices;
 }
 

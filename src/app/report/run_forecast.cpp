@@ -3,6 +3,7 @@
 #include "app/common/forecast_basis.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/session/data_record.hpp"
@@ -15,7 +16,8 @@ RunForecast forecast_of(const checkpoint::Loaded& newest) {
   FLOTILLA_REQUIRE(!newest.manifest.plan.empty() && !newest.manifest.profile.empty(), ErrorKind::bad_input, source,
                    ": has no plan or no profile");
   auto plan = files::plan_from_json(newest.manifest.plan, source + ": /plan");
-  const auto profile = with_catalogue(files::profile_from_json(newest.manifest.profile, source + ": /profile"), plan, source);
+  const auto profile =
+      with_catalogue(files::profile_from_json(newest.manifest.profile, source + ": /profile"), files::built_in_catalogue(), plan, source);
   ForecastBasis basis;
   basis.separate_documents = newest.manifest.training.find("\ndocuments = separate") != std::string::npos;
   if (!newest.manifest.data.empty())

@@ -19,8 +19,8 @@ namespace flotilla::app {
 namespace {
 
 /// The profile for devices of the pool, as flotilla plan sees it.
-cluster::Profile on_pool(cluster::Profile profile, const plan::Plan& plan, const SimulateOptions& o, const std::string& source) {
-  const auto catalogue = files::built_in_catalogue();
+cluster::Profile on_pool(cluster::Profile profile, const cluster::Catalogue& catalogue, const plan::Plan& plan, const SimulateOptions& o,
+                         const std::string& source) {
   const auto pool = read_pool(o.pool, o.pool_setting, profile, catalogue);
   require_within(pool, plan, source);
   return without_devices(std::move(profile), catalogue, pool);
@@ -110,9 +110,10 @@ int simulate(std::span<const std::string> arguments) {
   const auto o = read_options(arguments, file);
   const auto settings = settings_of(o.basis);
   auto plan = files::read_plan(file);
+  const auto catalogue = catalogue_of(o.basis);
   const auto measured = profile_for(known_devices(o.basis).profile, o.basis, plan.model, plan.length);
-  auto profile = with_catalogue(o.pool.empty() ? measured : on_pool(measured, plan, o, file), plan, file);
-  profile = with_prices(std::move(profile), o.basis.prices, places_of(plan));
+  auto profile = with_catalogue(o.pool.empty() ? measured : on_pool(measured, catalogue, plan, o, file), catalogue, plan, file);
+  profile = with_prices(std::move(profile), o.basis.prices, catalogue, places_of(plan));
   if (o.basis.sailor_artifact)
     require_one_price(profile);
   else

@@ -19,7 +19,7 @@ struct NodeShortage {
 
 bool has_gres(const slurm::SlurmNode& node, const std::vector<slurm::Gres>& asked) {
   return std::ranges::all_of(asked, [&](const slurm::Gres& want) {
-    int has = 0;
+    std::int64_t has = 0;
     for (const auto& gres : node.gres)
       if (gres.name == want.name && (want.type.empty() || gres.type == want.type)) has += gres.count;
     return has >= want.count;

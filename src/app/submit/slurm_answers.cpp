@@ -38,8 +38,11 @@ std::string ask_slurm_cluster(const SubmitSettings& s, const std::string& file, 
 
 slurm::SlurmCluster slurm_cluster_of(const SubmitSettings& s) {
   slurm::SlurmAnswers answers;
-  for (const auto& question : slurm::slurm_queries())
+  for (auto question : slurm::slurm_queries()) {
+    const auto cluster = question.of_cluster ? slurm::cluster_name(answers.configuration) : "";
+    if (!cluster.empty()) question.command.push_back("cluster=" + cluster);
     answers.*question.answer = (question.optional ? ask_if_answered : ask_slurm_cluster)(s, question.file, question.command);
+  }
   if (s.answers.empty()) return slurm::read_slurm_cluster(answers);
   try {
     return slurm::read_slurm_cluster(answers);

@@ -17,20 +17,6 @@ std::string upper(std::string text) {
   return text;
 }
 
-/// The word and what is left of it without vendors' names in front and without its last parts, longest first.
-std::vector<std::string> parts_of(std::string word) {
-  for (const std::string vendor : {"NVIDIA", "TESLA", "GEFORCE", "AMD", "INSTINCT", "QUADRO"})
-    if (upper(word).starts_with(vendor) && word.size() > vendor.size() + 1 && (word[vendor.size()] == '_' || word[vendor.size()] == '-'))
-      word.erase(0, vendor.size() + 1);
-  std::vector<std::string> parts;
-  while (!word.empty()) {
-    parts.push_back(word);
-    const auto cut = word.find_last_of("_-.");
-    word.resize(cut == word.npos ? 0 : cut);
-  }
-  return parts;
-}
-
 /// Threads of a CPU rank in the name that a probe gives its type: "cpu:AMD EPYC 9654:2t". 0: it says none.
 int threads_in(const std::string& type) {
   const auto colon = type.rfind(':');
@@ -40,11 +26,29 @@ int threads_in(const std::string& type) {
   return failed == std::errc{} && rest == type.data() + type.size() - 1 ? threads : 0;
 }
 
-int count_of(const std::vector<slurm::Gres>& all, const slurm::Gres& like) {
-  int count = 0;
-  for (const auto& gres : all)
+int number(std::int64_t count) { return static_cast<int>(std::min<std::int64_t>(count, 1'000'000)); }
+
+/// Devices in use: those of the gres, and those that shards and MPS of other jobs are on where these are all that the node has.
+int used_of(const slurm::SlurmNode& node, const slurm::Gres& like) {
+  std::int64_t count = 0;
+  for (const auto& gres : node.used)
     if (gres.name == like.name && (gres.type == like.type || gres.type.empty())) count += gres.count;
-  return count;
+  return number(std::min(count + (like.name == "gpu" ? node.shared_gpus : 0), like.count));
+}
+
+std::string name_of(const slurm::Gres& gres) { return gres.type.empty() ? gres.name : gres.name + ":" + gres.type; }
+
+std::string listed(const std::vector<const cluster::CatalogueEntry*>& entries) {
+  std::string words;
+  for (const auto* entry : entries) words += text(words.empty() ? "" : entry == entries.back() ? " or " : ", ", entry->name);
+  return words;
+}
+
+/// Those of `some` that are among `others`, too.
+std::vector<const cluster::CatalogueEntry*> common(std::vector<const cluster::CatalogueEntry*> some,
+                                                   const std::vector<const cluster::CatalogueEntry*>& others) {
+  std::erase_if(some, [&](const auto* entry) { return std::ranges::find(others, entry) == others.end(); });
+  return some;
 }
 
 }  // namespace
@@ -62,9 +66,9 @@ SlurmDevices::SlurmDevices(const SubmitOptions& o, DeviceNames& names) : setting
   }
 }
 
-std::string SlurmDevices::type_of(const std::string& word) {
-  const auto name = names_.catalogued(word);
-  return names_.type_called(name.empty() ? word : name);
+const cluster::DeviceWord& SlurmDevices::word(const std::string& text_of_site) {
+  const auto known = words_.find(text_of_site);
+  return known != words_.end() ? known->second : words_.emplace(text_of_site, names_.read(text_of_site)).first->second;
 }
 
 std::string SlurmDevices::said(const std::string& key) const {
@@ -76,61 +80,79 @@ void SlurmDevices::note(const std::string& words) {
   if (std::ranges::find(notes_, words) == notes_.end()) notes_.push_back(words);
 }
 
-/// What features call a type that begins with the word: the one that they agree on.
-std::optional<SlurmDevices::Meaning> SlurmDevices::of_features(const slurm::SlurmNode& node, const std::string& beginning) {
-  std::optional<Meaning> found;
-  for (const auto& feature : node.features)
-    for (const auto& part : parts_of(feature)) {
-      const auto type = type_of(part);
-      if (type.empty()) continue;
-      const bool fits =
-          beginning.empty() || upper(type).starts_with(upper(beginning)) || same_word(type.substr(0, beginning.size()), beginning);
-      if (!fits || names_.is_cpu(type)) continue;
-      if (found && found->type != type) return std::nullopt;
-      if (!found) found = Meaning{type, feature};
-      break;
-    }
-  return found;
+/// What the gres's type may be, as far as features do not tell more; nothing, with a note, where nobody knows it.
+std::optional<SlurmDevices::Meaning> SlurmDevices::read(const slurm::Gres& gres, const slurm::SlurmNode& node,
+                                                        const std::string& partition) {
+  const auto whole = name_of(gres);
+  const auto unknown = [&](const std::string& why) {
+    note(text("partition ", partition, ": ", why, "; name it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
+    return std::nullopt;
+  };
+  std::vector<const cluster::CatalogueEntry*> may_be;
+  std::string constraint;
+  if (const auto type = names_.measured(gres.type); !type.empty()) return Meaning{type, ""};
+  if (!gres.type.empty()) {
+    const auto& read = word(gres.type);
+    if (read.slice) return unknown(text(gres.count, " ", in_quotes(whole), " of a node are slices of cards (MIG), not cards: left out"));
+    if (read.may_be.empty()) return unknown(text("unknown gres ", in_quotes(whole), names_.meant(gres.type)));
+    may_be = read.may_be;
+  }
+  for (const auto& feature : node.features) {
+    if (may_be.size() == 1) break;
+    const auto& read = word(feature);
+    auto left = may_be.empty() ? read.may_be : read.may_be.empty() ? cluster::narrowed(may_be, feature) : common(may_be, read.may_be);
+    if (left.empty() && gres.type.empty() && !read.may_be.empty()) return unknown("features of a node name different devices");
+    if (left.empty() || left.size() == may_be.size()) continue;
+    may_be = std::move(left);
+    constraint = feature;
+  }
+  if (may_be.empty()) return unknown(text("gres ", in_quotes(whole), " has no type and no feature of its nodes names one"));
+  // A plan for the smaller device fits the larger one, too.
+  if (may_be.size() > 1)
+    note(text(constraint.empty() ? text("gres ", in_quotes(whole)) : text("feature ", in_quotes(constraint)), " may be ", listed(may_be),
+              ": assumed to be ", may_be.front()->name, "; to name it exactly: --submit.device-types ",
+              constraint.empty() ? whole : "feature:" + constraint, "=", may_be.back()->name));
+  return Meaning{names_.type_called(may_be.front()->name), constraint};
 }
 
 std::optional<SlurmDevices::Meaning> SlurmDevices::meaning_of(const slurm::Gres& gres, const slurm::SlurmNode& node,
                                                               const std::string& partition) {
-  const std::string whole = gres.type.empty() ? gres.name : gres.name + ":" + gres.type;
   for (const auto& feature : node.features)
     if (auto type = said("feature:" + feature); !type.empty()) return Meaning{type, feature};
-  if (auto type = said(whole); !type.empty()) return Meaning{type, ""};
-  if (auto type = said("partition:" + partition); !type.empty()) return Meaning{type, ""};
-  if (gres.type.empty()) {
-    if (auto meaning = of_features(node, "")) return meaning;
-    note(text("partition ", partition, ": gres ", in_quotes(whole),
-              " has no type and no feature of its nodes names one; name it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
-    return std::nullopt;
-  }
-  for (const auto& part : parts_of(gres.type)) {
-    if (auto type = type_of(part); !type.empty()) return Meaning{type, ""};
-    const auto longer = names_.longer(part);
-    if (longer.empty()) continue;
-    if (auto meaning = of_features(node, part)) return meaning;
-    // Names sort by their figures here, and a plan for the smaller device fits the larger one too.
-    note(text("gres ", in_quotes(whole), " may be ", longer.front(), " or ", longer.back(), ": assumed to be ", longer.front(),
-              "; to name it exactly: --submit.device-types ", whole, "=", longer.back()));
-    return Meaning{names_.type_called(longer.front()), ""};
-  }
-  note(
-      text("partition ", partition, ": unknown gres ", in_quotes(whole), "; name its device type: --submit.device-types ", whole, "=TYPE"));
-  return std::nullopt;
+  if (auto type = said(name_of(gres)); !type.empty()) return Meaning{type, ""};
+  if (auto type = said("partition:" + partition); !type.empty() && !names_.is_cpu(type)) return Meaning{type, ""};
+  return read(gres, node, partition);
 }
 
-std::optional<NodeDevices> SlurmDevices::of(const slurm::SlurmNode& node, const std::string& partition) {
+std::optional<NodeDevices> SlurmDevices::gpus_of(const slurm::SlurmNode& node, const slurm::Partition& p) {
+  std::optional<NodeDevices> best;
+  std::string others;
+  bool alone = true;
+  const auto power = [&](const NodeDevices& d) { return d.count * names_.peak(d.type); };
   for (const auto& gres : node.gres) {
-    if (gres.name != "gpu" && said(gres.name + ":" + gres.type).empty() && said(gres.name).empty()) continue;
-    const auto meaning = gres.count > 0 ? meaning_of(gres, node, partition) : std::nullopt;
-    if (!meaning) continue;
-    NodeDevices devices{meaning->type, gres.type.empty() ? gres.name : gres.name + ":" + gres.type, meaning->constraint, gres.count};
-    devices.used = std::min(count_of(node.used, gres), gres.count);
-    devices.cpus_each = settings_.cpus_per_task > 0 ? settings_.cpus_per_task : std::max(node.cpus / gres.count, 1);
-    return devices;
+    const bool named = !said(name_of(gres)).empty() || !said(gres.name).empty();
+    if ((gres.name != "gpu" && !named) || gres.count <= 0) continue;
+    const auto meaning = meaning_of(gres, node, p.name);
+    if (!meaning) {
+      alone = false;
+      continue;
+    }
+    NodeDevices devices{meaning->type, name_of(gres), meaning->constraint, number(gres.count), used_of(node, gres)};
+    const bool better = !best || power(devices) > power(*best);
+    if (best) others = text((better ? *best : devices).count, " ", (better ? *best : devices).type);
+    if (better) best = devices;
   }
+  if (!best) return std::nullopt;
+  if (!others.empty())
+    note(text("partition ", p.name, ": nodes with ", best->count, " ", best->type, " have ", others,
+              ", too: left out, a job takes one type of a node"));
+  best->all = alone && others.empty();
+  const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus)), share = std::max(cpus / best->count, 1);
+  best->cpus_each = settings_.cpus_per_task > 0 ? settings_.cpus_per_task : std::min(share, p.gpu_cpus.value_or(share));
+  return best;
+}
+
+std::optional<NodeDevices> SlurmDevices::cpus_of(const slurm::SlurmNode& node, const std::string& partition) {
   for (const auto& [key, type] : said_) {
     const bool here = key == upper("partition:" + partition) ||
                       std::ranges::any_of(node.features, [&](const auto& feature) { return key == upper("feature:" + feature); });
@@ -139,6 +161,11 @@ std::optional<NodeDevices> SlurmDevices::of(const slurm::SlurmNode& node, const 
     return NodeDevices{type, "", "", node.cpus / each, (node.cpus - node.idle_cpus + each - 1) / each, each};
   }
   return std::nullopt;
+}
+
+std::optional<NodeDevices> SlurmDevices::of(const slurm::SlurmNode& node, const slurm::Partition& p) {
+  if (auto gpus = gpus_of(node, p)) return gpus;
+  return cpus_of(node, p.name);
 }
 
 }  // namespace flotilla::app

@@ -1,9 +1,13 @@
 #include "slurm_offers.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "common/refuse.hpp"
 #include "flotilla/base/error.hpp"
@@ -15,6 +19,11 @@ namespace {
 
 constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 /// GiB that Slurm gives with one device where nothing is asked: what the partition says, else the whole node's.
 double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
   const double share = std::max(devices.count, 1);
@@ -23,12 +32,18 @@ double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, cons
   return static_cast<double>((p.node_memory ? *p.node_memory : node.memory).count) / gibibyte / share;
 }
 
+/// Whether what counts "gpu" or "gpu:a100" counts the gres, too. Slurm compares these names without case; limits and weights are read so.
+bool is_part_of(const std::string& name, std::string gres) {
+  std::ranges::transform(gres, gres.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name == gres || gres.starts_with(name + ":");
+}
+
 double units_per_hour(const slurm::SlurmCluster& slurm_cluster, const slurm::Partition& p, const slurm::SlurmNode& node,
                       const NodeDevices& devices, Bytes asked) {
   const auto& w = p.weights;
   double gres = 0;
   for (const auto& [name, weight] : w.gres)
-    if (name == devices.gres || (devices.gres + ":").starts_with(name + ":")) gres += weight;
+    if (is_part_of(name, devices.gres)) gres += weight;
   const double cpu = w.cpu * devices.cpus_each, memory = w.gibibyte * memory_each(p, node, devices, asked);
   const double of_node = w.node / std::max(devices.count, 1);
   return slurm_cluster.largest_counts ? std::max({gres, cpu, memory}) + of_node : gres + cpu + memory + of_node;
@@ -37,24 +52,64 @@ double units_per_hour(const slurm::SlurmCluster& slurm_cluster, const slurm::Par
 /// Devices of a node that a job may have.
 int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, bool wait) {
   if (!node.usable) return 0;
-  const int by_cpus = devices.cpus_each > 0 ? node.cpus / devices.cpus_each : devices.count;
+  const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus));
+  const int by_cpus = devices.cpus_each > 0 ? cpus / devices.cpus_each : devices.count;
   if (wait || node.idle) return std::min(devices.count, by_cpus);
   if (!node.shared || p.exclusive) return 0;
   return std::clamp(std::min(devices.count - devices.used, node.idle_cpus / devices.cpus_each), 0, by_cpus);
 }
 
+/// A node of a kind.
+struct NodeOfKind {
+  int available = 0, count = 0;  ///< devices that are to be had, of those that it has
+  bool alone = false;            ///< no other job is on it, and it has no other devices
+};
+
 /// Nodes alike in what a job asks of them.
 struct Kind {
   NodeDevices devices;
-  std::vector<int> available;  ///< devices of each node that are to be had
+  std::vector<NodeOfKind> nodes;
   double units = 0;
 };
 
+/// Nodes of a partition that nothing can be had of now, by why.
+struct NodeCounts {
+  int broken = 0, booting = 0, kept = 0, short_of_cpus = 0, idle_cpus = 0;
+  std::string keeper, type;
+
+  void count(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p) {
+    if (!node.usable) {
+      ++broken;
+    } else if (node.booting) {
+      ++booting;
+    } else if (node.shared && !p.exclusive && devices.used < devices.count) {
+      ++short_of_cpus;
+      idle_cpus = std::max(idle_cpus, node.idle_cpus);
+      type = devices.type;
+    }
+  }
+
+  std::vector<std::string> in_words(const std::string& partition) const {
+    std::vector<std::string> notes;
+    const auto say = [&](int nodes, const char* one, const char* more, const std::string& what) {
+      if (nodes > 0) notes.push_back(text("partition ", partition, ": ", nodes, nodes == 1 ? one : more, what));
+    };
+    say(broken, " node is", " nodes are", " down, drained, reserved or failing");
+    say(booting, " node is", " nodes are", " starting: --submit.wait counts what starts");
+    say(kept, " free node is", " free nodes are", text(" kept for a reservation (", keeper, ") that the job would meet"));
+    const auto hint = idle_cpus > 0 ? text(" (", idle_cpus, " are): --submit.cpus-per-task ", idle_cpus, " asks for fewer") : "";
+    say(short_of_cpus, " node has", " nodes have", text(" free ", type, " but not as many free CPUs as they are given", hint));
+    return notes;
+  }
+};
+
 /// So many of each node that most are had together: "4 of each of 3 nodes" goes before "1 of each of 10". Of equals the more.
-std::pair<int, int> best_share(const std::vector<int>& available) {
+std::pair<int, int> best_share(const std::vector<NodeOfKind>& all) {
   std::pair<int, int> best{0, 0};  // devices of a node, nodes
-  for (int each : std::set<int>(available.begin(), available.end())) {
-    const int nodes = static_cast<int>(std::ranges::count_if(available, [&](int has) { return has >= each; }));
+  std::set<int> sizes;
+  for (const auto& node : all) sizes.insert(node.available);
+  for (int each : sizes) {
+    const int nodes = static_cast<int>(std::ranges::count_if(all, [&](const auto& node) { return node.available >= each; }));
     if (each > 0 && each * nodes >= best.first * best.second) best = {each, nodes};
   }
   return best;
@@ -63,10 +118,17 @@ std::pair<int, int> best_share(const std::vector<int>& available) {
 class Collector {
  public:
   Collector(const slurm::SlurmCluster& slurm_cluster, const SubmitOptions& o, DeviceNames& names)
-      : slurm_cluster_{slurm_cluster}, o_{o}, s_{o.submit}, devices_{o, names}, taken_(slurm_cluster.nodes.size(), false) {}
+      : slurm_cluster_{slurm_cluster}, o_{o}, s_{o.submit}, names_{names}, devices_{o, names}, taken_(slurm_cluster.nodes.size(), false) {
+    std::unordered_map<std::string_view, std::size_t> places;
+    for (std::size_t n = 0; n < slurm_cluster.nodes.size(); ++n) places.emplace(slurm_cluster.nodes[n].name, n);
+    for (const auto& r : slurm_cluster.reservations)
+      for (const auto& name : r.nodes)
+        if (const auto place = places.find(name); place != places.end()) reserved_[place->second].push_back(&r);
+  }
 
   SlurmOffers collect() {
     for (const auto* partition : in_order()) look_at(*partition);
+    leave_out_untrainable();
     share_limits();
     level_nodes();
     for (const auto& words : devices_.notes()) offers_.notes.push_back(words);
@@ -99,7 +161,7 @@ class Collector {
   /// Of the partition's first node with devices; to tell partitions apart that share nodes.
   double price(const slurm::Partition& p) {
     for (const auto n : p.nodes)
-      if (const auto devices = devices_.of(slurm_cluster_.nodes[n], p.name))
+      if (const auto devices = devices_.of(slurm_cluster_.nodes[n], p))
         return units_per_hour(slurm_cluster_, p, slurm_cluster_.nodes[n], *devices, s_.memory);
     return 0;
   }
@@ -110,6 +172,7 @@ class Collector {
     if (p.limit && s_.time > *p.limit) return text("its time limit is ", *p.limit, ", the job asks for ", s_.time);
     if (const auto most = limits_of(p).job.time; most && s_.time > *most)
       return text("your account or QOS lets a job run for ", *most, ", the job asks for ", s_.time);
+    if (const auto closed = slurm::why_closed(slurm_cluster_, p, s_.account, s_.qos, host_); !closed.empty()) return closed;
     if (!slurm::is_plain(p.name)) return "its name cannot be used in a batch script";
     return "";
   }
@@ -117,11 +180,12 @@ class Collector {
   slurm::JobLimits limits_of(const slurm::Partition& p) const { return slurm::limits_for(slurm_cluster_, p, s_.account, s_.qos); }
 
   /// A reservation that a job starting now would meet on this node; those who can wait may have the node once it is over.
-  const slurm::Reservation* reservation_of(const slurm::SlurmNode& node, const slurm::Partition& p) const {
+  const slurm::Reservation* reservation_of(std::size_t node, const slurm::Partition& p) const {
     const auto length = s_.time.value > 0 ? std::optional{s_.time} : p.standard_time ? p.standard_time : p.limit;
-    for (const auto& r : slurm_cluster_.reservations)
-      if ((r.active || !s_.wait) && r.meets(slurm_cluster_.time, length) && std::ranges::find(r.nodes, node.name) != r.nodes.end())
-        return &r;
+    const auto its = reserved_.find(node);
+    if (its == reserved_.end()) return nullptr;
+    for (const auto* r : its->second)
+      if ((r->active || !s_.wait) && r->meets(slurm_cluster_.time, length)) return r;
     return nullptr;
   }
 
@@ -129,37 +193,37 @@ class Collector {
     if (const auto why = why_not(p); !why.empty())
       return note(text("partition ", slurm::is_plain(p.name) ? p.name : "'?'", " is left out: ", why));
     std::map<std::tuple<std::string, std::string, std::string>, Kind> kinds;
-    int broken = 0, kept = 0;
-    std::string keeper;
+    NodeCounts out;
     for (const auto n : p.nodes) {
       const auto& node = slurm_cluster_.nodes[n];
-      const auto devices = devices_.of(node, p.name);
+      const auto devices = devices_.of(node, p);
       if (!devices || taken_[n]) continue;
-      if (!node.usable) ++broken;
       const int has = available(node, *devices, p, s_.wait);
-      if (has == 0) continue;
-      if (const auto* reservation = reservation_of(node, p)) {
-        ++kept;
-        keeper = slurm::is_plain(reservation->name) ? reservation->name : "?";
+      if (has == 0) {
+        out.count(node, *devices, p);
+        continue;
+      }
+      if (const auto* reservation = reservation_of(n, p)) {
+        ++out.kept;
+        out.keeper = slurm::is_plain(reservation->name) ? reservation->name : "?";
         continue;
       }
       taken_[n] = true;
       auto& kind = kinds[{devices->type, devices->gres, devices->constraint}];
-      if (kind.available.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory)};
+      if (kind.nodes.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory)};
       kind.devices.cpus_each = std::min(kind.devices.cpus_each, devices->cpus_each);
-      kind.available.push_back(has);
+      kind.nodes.push_back({has, devices->count, devices->all && (node.idle || s_.wait)});
     }
-    if (broken > 0)
-      note(text("partition ", p.name, ": ", broken, broken == 1 ? " node is" : " nodes are", " down, drained, reserved or failing"));
-    if (kept > 0)
-      note(text("partition ", p.name, ": ", kept, kept == 1 ? " free node is" : " free nodes are", " kept for a reservation (", keeper,
-                ") that the job would meet"));
+    for (const auto& words : out.in_words(p.name)) note(words);
     for (const auto& [key, kind] : kinds) offer(p, kind);
   }
 
   void offer(const slurm::Partition& p, const Kind& kind) {
-    auto [per_node, found] = best_share(kind.available);
+    auto [per_node, found] = best_share(kind.nodes);
+    const bool whole = std::ranges::all_of(
+        kind.nodes, [&, each = per_node](const NodeOfKind& node) { return node.available < each || (node.alone && node.count == each); });
     int nodes = std::min(found, p.most_nodes.value_or(found));
+    const int share = per_node;
     const auto limits = limits_of(p);
     if (fit(limits.job, kind.devices, {}, per_node, nodes))
       note(text("partition ", p.name, ": what your account or QOS lets a job have: ", nodes, " nodes with ", per_node, " ",
@@ -168,7 +232,7 @@ class Collector {
     const auto& d = kind.devices;
     if (!slurm::is_plain(d.gres + "x") || (!d.constraint.empty() && !slurm::is_plain(d.constraint)))
       return note(text("partition ", p.name, ": names of its gres or features cannot be used in a batch script"));
-    const int rest = static_cast<int>(kind.available.size()) - nodes;
+    const int rest = static_cast<int>(kind.nodes.size()) - nodes;
     if (rest > 0)
       note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,
                 " devices of a node are asked for, or no more nodes may be"));
@@ -180,7 +244,7 @@ class Collector {
                      nodes,
                      per_node,
                      d.cpus_each,
-                     d.count,
+                     whole && per_node == share,
                      kind.units,
                      p.limit ? to_string(*p.limit) : "none",
                      p.preemptible() ? p.preemption : "none"};
@@ -191,6 +255,19 @@ class Collector {
     note(text("partition ", p.name, ": ", less.devices(), " ", d.type, " left out, requested under another name: ", less.gres,
               less.constraint.empty() ? "" : " with feature ", less.constraint));
     if (offer.devices() > same->devices()) *same = offer;
+  }
+
+  /// Training is for CPUs and NVIDIA GPUs. Where a site has nothing else, what a plan would cost is still told.
+  void leave_out_untrainable() {
+    const auto cannot = [&](const SlurmOffer& offer) { return !names_.is_trainable(offer.type); };
+    const bool some = std::ranges::any_of(offers_.all, cannot), all = std::ranges::all_of(offers_.all, cannot);
+    if (!some) return;
+    std::set<std::string> types;
+    for (const auto& offer : offers_.all)
+      if (cannot(offer)) types.insert(offer.type);
+    for (const auto& type : types)
+      note(text(type, all ? ": only planned over, nothing is sent: " : " left out: ", "Flotilla trains on CPUs and NVIDIA GPUs"));
+    if (!all) std::erase_if(offers_.all, cannot);
   }
 
   /// What is taken already, of what limits count.
@@ -209,7 +286,7 @@ class Collector {
     };
     if (limits.cpus && d.cpus_each > 0) at_most((*limits.cpus - taken.cpus) / d.cpus_each);
     for (const auto& [name, most] : limits.gres)
-      if (name == d.gres || d.gres.starts_with(name + ":")) {
+      if (is_part_of(name, d.gres)) {
         const auto used = taken.gres.find(name);
         at_most(most - (used == taken.gres.end() ? 0 : used->second));
       }
@@ -222,14 +299,16 @@ class Collector {
     std::erase_if(offers_.all, [&](SlurmOffer& offer) {
       const auto p = std::ranges::find(slurm_cluster_.partitions, offer.partition, &slurm::Partition::name);
       const auto all = limits_of(*p).all;
-      const NodeDevices d{offer.type, offer.gres, offer.constraint, offer.of_node, 0, offer.cpus_each};
+      const NodeDevices d{offer.type, offer.gres, offer.constraint, offer.per_node, 0, offer.cpus_each};
+      const int before = offer.per_node;
       if (fit(all, d, taken, offer.per_node, offer.nodes))
         note(text("partition ", offer.partition, ": what your account or QOS leaves: ", offer.nodes, " nodes with ", offer.per_node, " ",
                   offer.type, " each"));
+      offer.whole = offer.whole && offer.per_node == before;
       taken.nodes += offer.nodes;
       taken.cpus += offer.devices() * offer.cpus_each;
       for (const auto& [name, most] : all.gres)
-        if (name == d.gres || d.gres.starts_with(name + ":")) taken.gres[name] += offer.devices();
+        if (is_part_of(name, d.gres)) taken.gres[name] += offer.devices();
       return offer.devices() == 0;
     });
   }
@@ -257,14 +336,17 @@ class Collector {
         return less;
       });
       for (auto& offer : offers_.all)
-        if (offer.type == type) offer.per_node -= offer.per_node % size;
+        if (offer.type == type && offer.per_node % size != 0) offer.per_node -= offer.per_node % size, offer.whole = false;
     }
   }
 
   const slurm::SlurmCluster& slurm_cluster_;
   const SubmitOptions& o_;
   const SubmitSettings& s_;
+  DeviceNames& names_;
   SlurmDevices devices_;
+  std::string host_ = host_name();
+  std::map<std::size_t, std::vector<const slurm::Reservation*>> reserved_;  ///< by node
   std::vector<bool> taken_;
   SlurmOffers offers_;
 };
@@ -279,6 +361,13 @@ std::string sentence_of(const std::vector<std::string>& notes) {
 
 SlurmOffers offers_of(const slurm::SlurmCluster& slurm_cluster, const SubmitOptions& o, DeviceNames& names) {
   auto offers = Collector{slurm_cluster, o, names}.collect();
+  const bool gpus = std::ranges::any_of(slurm_cluster.nodes, [](const auto& node) {
+    return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu"; });
+  });
+  FLOTILLA_REQUIRE(!offers.all.empty() || gpus || !o.submit.device_types.empty() || slurm_cluster.partitions.empty(),
+                   ErrorKind::unavailable, "the site has no GPUs; --submit.device-types partition:",
+                   slurm::is_plain(slurm_cluster.partitions.front().name) ? slurm_cluster.partitions.front().name : "NAME",
+                   "=CPU --submit.cpus-per-task N plans over CPUs", sentence_of(offers.notes));
   FLOTILLA_REQUIRE(!offers.all.empty(), ErrorKind::unavailable,
                    o.submit.wait ? "the site has no devices that a job may use" : "no device is free now",
                    o.submit.wait ? "" : "; --submit.wait plans over what is busy too", sentence_of(offers.notes));

@@ -14,7 +14,7 @@ struct SlurmOffer {
   int nodes = 0;
   int per_node = 0;  ///< devices to take of each
   int cpus_each = 1;
-  int of_node = 0;            ///< devices that a node has
+  bool whole = false;         ///< these are all devices of its nodes, and nothing else runs there: nodes can be asked for whole
   double units_per_hour = 0;  ///< billed for one device with its CPUs and memory; 0: the site bills nothing
   std::string time_limit;     ///< for people
   std::string preemption;

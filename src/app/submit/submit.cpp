@@ -8,7 +8,6 @@
 #include "app/submit/submit_text.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/slurm/run_program.hpp"
@@ -103,7 +102,7 @@ int submit(const SubmitOptions& o) {
   s.waits = o.submit.wait;
   s.steps = o.steps;
   const auto library = known_devices(o.planning.basis);
-  const auto catalogue = files::built_in_catalogue();
+  const auto catalogue = catalogue_of(o.planning.basis);
   DeviceNames names{library.profile, catalogue};
   s.offers = offers_of(s.slurm_cluster, o, names);
   plan_over(s, o);
@@ -111,6 +110,9 @@ int submit(const SubmitOptions& o) {
   write_script(s, o);
   if (s.file.size() > 0 && o.submit.script.empty())
     files::write_text(std::filesystem::path{o.run_directory} / "submission.json", submission_json(s));
+  for (const auto& t : s.taken)
+    FLOTILLA_REQUIRE(o.submit.dry_run || names.is_trainable(t.offer.type), ErrorKind::unavailable,
+                     "Flotilla trains on CPUs and NVIDIA GPUs, not on ", t.offer.type, "; --dry-run shows plan and price");
   if (!o.submit.dry_run) s.job = sent(s.file);
   show(s, o);
   return static_cast<int>(ExitCode::done);

@@ -14,7 +14,7 @@ struct Taken {
   int nodes = 0;
   int per_node = 0;      ///< ranks on each
   int fewest_nodes = 0;  ///< that still fit the model, all components at their fewest
-  bool whole_nodes() const { return per_node == offer.of_node; }
+  bool whole_nodes() const { return offer.whole && per_node == offer.per_node; }
 };
 
 /// What the plan takes of the offers, in their order: those that it takes nothing of are left out. Nodes are filled as the forecast does

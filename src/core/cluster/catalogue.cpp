@@ -12,14 +12,6 @@ namespace {
 
 constexpr std::string_view tf32_suffix = "+tf32";
 
-/// Lower case, without what separates: "RTX 2080", "rtx-2080" and "RTX_2080" are one name.
-std::string folded(std::string_view name) {
-  std::string out;
-  for (char letter : name)
-    if (letter != '-' && letter != '_' && letter != ' ') out += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return out;
-}
-
 std::vector<std::string> known_names(const Catalogue& catalogue) {
   std::vector<std::string> names;
   for (const auto& entry : catalogue) {
@@ -29,7 +21,7 @@ std::vector<std::string> known_names(const Catalogue& catalogue) {
   return names;
 }
 
-bool asks_for_tf32(std::string_view name) { return folded(name).ends_with(tf32_suffix); }
+bool asks_for_tf32(std::string_view name) { return folded_name(name).ends_with(tf32_suffix); }
 
 Fp32Products products_of(std::string_view name) { return asks_for_tf32(name) ? Fp32Products::tf32 : Fp32Products::ieee; }
 
@@ -100,12 +92,12 @@ bool says_something(const Profile& profile, LinkLevel level) {
 }  // namespace
 
 const CatalogueEntry* find(const Catalogue& catalogue, std::string_view name) {
-  std::string key = folded(name);
+  std::string key = folded_name(name);
   if (asks_for_tf32(name)) key.resize(key.size() - tf32_suffix.size());
-  for (const auto& entry : catalogue)
-    if (folded(entry.name) == key || std::ranges::any_of(entry.aliases, [&](const auto& alias) { return folded(alias) == key; }))
-      return &entry;
-  return nullptr;
+  if (const auto* named = find_named(catalogue, key)) return named;
+  if (asks_for_tf32(name)) name.remove_suffix(name.size() - std::min(name.size(), name.find('+')));
+  const auto word = read_device_word(catalogue, name);
+  return word.may_be.size() == 1 ? word.may_be.front() : nullptr;
 }
 
 DeviceType device_type(const CatalogueEntry& e, Fp32Products products) {

@@ -118,13 +118,35 @@ void require_basics(const Json& figures) {
     if (!figures.has(key)) figures.refuse(text(in_quotes(key), " is missing; every type needs it"));
 }
 
-CatalogueEntry entry_of(const Json& object, const Sources& sources) {
-  object.expect_keys({"name", "aliases", "kind", "description", "figures", "node_links"});
+/// What nobody measured of a card is a relative's: how much of its peaks it reaches, its node and its network.
+void take_over(CatalogueEntry& entry, const CatalogueEntry& relative) {
+  const auto take = [&](Figure& figure, const Figure& of) {
+    if (!figure.known() && of.known()) figure = {of.value, text("as of ", relative.name, ": ", of.source)};
+  };
+  using E = CatalogueEntry;
+  for (Figure E::*place :
+       {&E::memory_share, &E::overlap, &E::launch, &E::context, &E::portable_share, &E::exponential_share, &E::host_speed,
+        &E::matrix_workspace, &E::devices_per_node, &E::node_pair_rate, &E::node_share, &E::node_latency, &E::host_link_rate,
+        &E::host_link_share, &E::network_card_rate, &E::network_cards, &E::network_share, &E::network_latency, &E::link_error})
+    take(entry.*place, relative.*place);
+  for (const Operands& kind : operands)
+    if (ProductFigures& products = entry.*kind.place; products.peak.known()) {
+      take(products.matrix, (relative.*kind.place).matrix);
+      take(products.half, (relative.*kind.place).half);
+      take(products.relative_error, (relative.*kind.place).relative_error);
+    }
+}
+
+CatalogueEntry entry_of(const Json& object, const Sources& sources, const cluster::Catalogue& before) {
+  object.expect_keys({"name", "aliases", "family", "form", "like", "kind", "vendor", "description", "figures", "node_links"});
   CatalogueEntry entry;
   entry.name = object.get_string("name");
   if (entry.name.empty()) object.at("name").refuse("is empty; expected what plans call the type");
   if (object.has("aliases"))
     for (const Json& alias : object.at("aliases").items()) entry.aliases.push_back(alias.as_string());
+  if (object.has("family")) entry.family = object.get_string("family");
+  if (object.has("form")) entry.form = object.get_string("form");
+  if (object.has("vendor")) entry.vendor = object.get_string("vendor");
   entry.kind = parse_enum<cluster::DeviceKind>(object.at("kind"), device_kinds);
   entry.description = object.get_string("description");
   if (object.has("node_links")) entry.node_links = node_links_of(object.at("node_links"));
@@ -134,6 +156,11 @@ CatalogueEntry entry_of(const Json& object, const Sources& sources) {
   for (const Row& row : figure_rows)
     if (figures.has(row.key)) row.place(entry) = figure_of(figures.at(row.key), row.least, row.most, sources);
   for (const Operands& kind : operands) read_products(figures, kind, sources, entry.*kind.place);
+  if (object.has("like")) {
+    const auto* relative = cluster::find_named(before, cluster::folded_name(object.get_string("like")));
+    if (relative == nullptr) object.at("like").refuse("is no type that stands before it in this file");
+    take_over(entry, *relative);
+  }
   return entry;
 }
 
@@ -147,9 +174,11 @@ Sources sources_of(const Json& object) {
 }
 
 void require_new(const Json& object, const CatalogueEntry& entry, const cluster::Catalogue& before) {
-  if (cluster::find(before, entry.name)) object.at("name").refuse("is listed twice in the catalogue; remove one");
+  if (cluster::find_named(before, cluster::folded_name(entry.name)))
+    object.at("name").refuse("is listed twice in the catalogue; remove one");
   for (std::size_t i = 0; i < entry.aliases.size(); ++i)
-    if (cluster::find(before, entry.aliases[i])) object.at("aliases").items()[i].refuse("is another type's name; remove it");
+    if (cluster::find_named(before, cluster::folded_name(entry.aliases[i])))
+      object.at("aliases").items()[i].refuse("is another type's name; remove it");
 }
 
 }  // namespace
@@ -160,7 +189,7 @@ cluster::Catalogue catalogue_from_json(const Json& document) {
   const Sources sources = sources_of(document.at("sources"));
   cluster::Catalogue catalogue;
   for (const Json& object : document.at("device_types").items()) {
-    CatalogueEntry entry = entry_of(object, sources);
+    CatalogueEntry entry = entry_of(object, sources, catalogue);
     require_new(object, entry, catalogue);
     catalogue.push_back(std::move(entry));
   }
@@ -176,8 +205,8 @@ cluster::Catalogue built_in_catalogue() {
   for (const EmbeddedFile& file : embedded_catalogue()) {
     cluster::Catalogue part = catalogue_from_json(file.text, text("profiles/", file.name));
     for (CatalogueEntry& entry : part) {
-      FLOTILLA_REQUIRE(!cluster::find(all, entry.name), ErrorKind::internal, "profiles/", file.name, ": ", in_quotes(entry.name),
-                       " is in another file, too");
+      FLOTILLA_REQUIRE(!cluster::find_named(all, cluster::folded_name(entry.name)), ErrorKind::internal, "profiles/", file.name, ": ",
+                       in_quotes(entry.name), " is in another file, too");
       all.push_back(std::move(entry));
     }
   }

@@ -65,6 +65,12 @@ std::string upper(std::string_view text) {
   return out;
 }
 
+std::string lower(std::string_view text) {
+  std::string out{text};
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
 std::map<std::string, std::string> record_of(std::string_view line) {
   std::map<std::string, std::string> record;
   std::size_t equals = 0;
@@ -90,6 +96,18 @@ int number_of(std::string_view digits) {
   int value = 0;
   const auto [rest, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return failed == std::errc{} && rest == digits.data() + digits.size() && value >= 0 && value <= most ? value : -1;
+}
+
+std::int64_t count_of(std::string_view words) {
+  constexpr double most = 9223372036854774784.0;  // the largest double below 2^63
+  double value = 0;
+  if (words.empty() || std::isdigit(static_cast<unsigned char>(words.front())) == 0) return -1;
+  const auto [rest, failed] = std::from_chars(words.data(), words.data() + words.size(), value, std::chars_format::fixed);
+  const std::string unit = upper(words.substr(static_cast<std::size_t>(rest - words.data())));
+  const std::string units = "KMGTP";
+  if (failed != std::errc{} || unit.size() > 1 || (!unit.empty() && units.find(unit) == units.npos)) return -1;
+  if (!unit.empty()) value *= std::pow(1024.0, static_cast<double>(units.find(unit)) + 1);
+  return static_cast<std::int64_t>(std::min(std::round(value), most));
 }
 
 Bytes memory_of(const std::string& text) {

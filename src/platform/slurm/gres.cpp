@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
@@ -25,19 +27,15 @@ std::vector<std::string> pieces_of(const std::string& text) {
   return pieces;
 }
 
-/// "4", "2K"; -1 where it is no count.
-int count_of(const std::string& word) {
-  if (word.empty()) return -1;
-  const std::string units = "KMG";
-  const auto unit = units.find(upper(word.substr(word.size() - 1)));
-  if (unit == units.npos) return number_of(word);
-  const int value = number_of(word.substr(0, word.size() - 1));
-  const double count = value * std::pow(1024.0, static_cast<double>(unit) + 1);
-  return value < 0 || count > 1e9 ? -1 : static_cast<int>(count);
+/// Slurm up to 24.05 writes "(null)" for a gres without a type; anything else between parentheses tells sockets, places, shares.
+std::string without_remarks(std::string piece) {
+  if (const auto nothing = piece.find(":(null)"); nothing != piece.npos) piece.erase(nothing, std::string_view{":(null)"}.size());
+  return piece.substr(0, piece.find('('));
 }
 
-Gres gres_of(const std::string& piece) {
-  auto words = split(std::string_view{piece}.substr(0, piece.find('(')), ':');
+/// Nothing for what is written another way and is no GPU: nobody asks for it.
+std::optional<Gres> gres_of(const std::string& piece) {
+  auto words = split(without_remarks(piece), ':');
   Gres gres{words.front(), "", 1};
   words.erase(words.begin());
   std::erase(words, "no_consume");
@@ -45,8 +43,9 @@ Gres gres_of(const std::string& piece) {
     gres.count = count_of(words.back());
     words.pop_back();
   }
-  if (gres.name.empty() || words.size() > 1)
+  if (gres.name == "gpu" && words.size() > 1)
     throw Error{ErrorKind::bad_input, text("gres ", in_quotes(piece), "; expected NAME, NAME:COUNT or NAME:TYPE:COUNT")};
+  if (gres.name.empty() || words.size() > 1) return std::nullopt;
   if (!words.empty()) gres.type = words.front();
   return gres;
 }
@@ -72,13 +71,30 @@ std::vector<Gres> parse_gres(const std::string& text) {
   for (const auto& piece : pieces_of(text)) {
     if (piece.empty()) continue;
     const auto gres = gres_of(piece.starts_with("gres:") || piece.starts_with("gres/") ? piece.substr(5) : piece);
-    const auto same = std::ranges::find_if(all, [&](const auto& other) { return other.name == gres.name && other.type == gres.type; });
+    if (!gres) continue;
+    const auto same = std::ranges::find_if(all, [&](const auto& other) { return other.name == gres->name && other.type == gres->type; });
     if (same == all.end())
-      all.push_back(gres);
+      all.push_back(*gres);
     else
-      same->count = static_cast<int>(std::min<std::int64_t>(std::int64_t{same->count} + gres.count, 1'000'000'000));
+      same->count += std::min(gres->count, std::numeric_limits<std::int64_t>::max() - same->count);
   }
   return all;
+}
+
+int gpus_in_shares(const std::string& gres_used) {
+  int on = 0;
+  for (const auto& piece : pieces_of(gres_used)) {
+    if (!piece.starts_with("shard") && !piece.starts_with("mps")) continue;
+    const auto open = piece.find_last_of('('), close = piece.find_last_of(')');
+    const auto gres = gres_of(piece);
+    if (open == piece.npos || close == piece.npos || close < open || piece.find('/', open) == piece.npos) {
+      on += gres && gres->count > 0 ? 1 : 0;  // an older Slurm does not say on which: on one at least
+      continue;
+    }
+    for (const auto& share : split(std::string_view{piece}.substr(open + 1, close - open - 1), ','))
+      if (number_of(std::string_view{share}.substr(0, share.find('/'))) > 0) ++on;
+  }
+  return on;
 }
 
 BillingWeights parse_billing_weights(const std::string& words) {
@@ -93,7 +109,7 @@ BillingWeights parse_billing_weights(const std::string& words) {
     if (key == "CPU") weights.cpu = weight;
     if (key == "MEM") weights.gibibyte = weight;
     if (key == "NODE") weights.node = weight;
-    if (key.starts_with("GRES/")) weights.gres[word.substr(5, equals - 5)] = weight;
+    if (key.starts_with("GRES/")) weights.gres[lower(word.substr(5, equals - 5))] = weight;
   }
   return weights;
 }

@@ -1,6 +1,7 @@
 #include "flotilla/slurm/limits.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
@@ -33,6 +34,18 @@ SlurmLimits limits_of(const std::string& tres, const std::string& time) {
   return limits;
 }
 
+/// What both set, and of that the larger.
+SlurmLimits laxer_of(const SlurmLimits& a, const SlurmLimits& b) {
+  const auto larger = [](const auto& one, const auto& other) { return one && other ? std::max(one, other) : std::nullopt; };
+  SlurmLimits both;
+  both.nodes = larger(a.nodes, b.nodes);
+  both.cpus = larger(a.cpus, b.cpus);
+  if (a.time && b.time) both.time = Seconds{std::max(a.time->value, b.time->value)};
+  for (const auto& [name, most] : a.gres)
+    if (const auto other = b.gres.find(name); other != b.gres.end()) both.gres[name] = std::max(most, other->second);
+  return both;
+}
+
 }  // namespace
 
 SlurmLimits parse_tres_limits(const std::string& words) {
@@ -41,11 +54,12 @@ SlurmLimits parse_tres_limits(const std::string& words) {
     if (entry.empty()) continue;
     const auto equals = entry.find('=');
     FLOTILLA_REQUIRE(equals != entry.npos && equals > 0, ErrorKind::bad_input, in_quotes(entry), ": expected NAME=COUNT");
-    const auto name = entry.substr(0, equals);
+    const auto name = lower(entry.substr(0, equals));  // Slurm compares them so
     const bool gres = name.starts_with("gres/");
     if (name != "node" && name != "cpu" && !gres) continue;
-    const int count = number_of(std::string_view{entry}.substr(equals + 1));
-    FLOTILLA_REQUIRE(count >= 0, ErrorKind::bad_input, in_quotes(entry), ": expected a number");
+    const auto number = count_of(std::string_view{entry}.substr(equals + 1));
+    FLOTILLA_REQUIRE(number >= 0, ErrorKind::bad_input, in_quotes(entry), ": expected a number");
+    const int count = static_cast<int>(std::min<std::int64_t>(number, std::numeric_limits<int>::max()));
     if (name == "node") limits.nodes = count;
     if (name == "cpu") limits.cpus = count;
     if (gres) limits.gres[name.substr(5)] = count;
@@ -54,7 +68,7 @@ SlurmLimits parse_tres_limits(const std::string& words) {
 }
 
 std::vector<AccountLimits> read_account_limits(const std::string& answer) {
-  return read_table(answer, 8, "sacctmgr show user", [](const std::vector<std::string>& row) {
+  auto rows = read_table(answer, 8, "sacctmgr show user", [](const std::vector<std::string>& row) {
     AccountLimits a;
     a.account = row[1];
     a.standard = row[0] == row[1];
@@ -65,6 +79,17 @@ std::vector<AccountLimits> read_account_limits(const std::string& answer) {
     a.all = limits_of(row[7], "");
     return a;
   });
+  // An answer that was recorded without the cluster's name holds an account once for each cluster: nobody can tell which is this one, and
+  // sbatch holds a job to the stricter limit anyway.
+  std::vector<AccountLimits> once;
+  for (auto& row : rows) {
+    const auto same = std::ranges::find_if(once, [&](const auto& a) { return a.account == row.account && a.partition == row.partition; });
+    if (same == once.end())
+      once.push_back(std::move(row));
+    else
+      same->job = laxer_of(same->job, row.job), same->all = laxer_of(same->all, row.all);
+  }
+  return once;
 }
 
 std::vector<QosLimits> read_qos_limits(const std::string& answer) {

@@ -11,7 +11,7 @@
 namespace flotilla::slurm {
 
 bool Reservation::meets(std::optional<Seconds> time, std::optional<Seconds> length) const {
-  if (active) return true;
+  if (active || unreadable) return true;
   if (!time || !begin) return false;  // only what is on now can be told without a clock
   const bool over = end && *end <= *time;
   return !over && (!length || *time + *length > *begin);
@@ -41,6 +41,7 @@ std::vector<Reservation> read_reservations(const std::string& answer) {
     if (nodes.empty()) continue;
     r.nodes = expand_host_list(nodes, text("scontrol show reservation, ", printable(r.name)));
     r.begin = parse_wall_clock(field(record, "StartTime"));
+    r.unreadable = !r.begin && !field(record, "StartTime").empty() && field(record, "StartTime") != "Unknown";
     r.end = parse_wall_clock(field(record, "EndTime"));
     r.active = upper(field(record, "State")) == "ACTIVE";
     found.push_back(std::move(r));

@@ -45,7 +45,24 @@ struct Child {
   Descriptor out, err;
 };
 
+/// Users' settings for Slurm's programs change what these print and ask for (SLURM_TIME_FORMAT, SINFO_FORMAT, SQUEUE_SORT, ...): only what
+/// says where the cluster is, and who asks, goes through.
+std::vector<char*> clean_environment() {
+  static char standard_times[] = "SLURM_TIME_FORMAT=standard";
+  std::vector<char*> kept;
+  const auto begins = [](const char* variable, std::initializer_list<const char*> these) {
+    return std::ranges::any_of(these, [&](const char* word) { return std::string_view{variable}.starts_with(word); });
+  };
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!begins(*variable, {"SLURM_", "SINFO_", "SQUEUE_", "SCONTROL_", "SACCTMGR_"}) ||
+        begins(*variable, {"SLURM_CONF=", "SLURM_CONF_SERVER=", "SLURM_JWT="}))
+      kept.push_back(*variable);
+  kept.insert(kept.end(), {standard_times, nullptr});
+  return kept;
+}
+
 Child start(const std::vector<std::string>& arguments) {
+  auto environment = clean_environment();
   std::vector<char*> words;
   for (const auto& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
@@ -56,7 +73,7 @@ Child start(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
   Child child;
-  const int failed = ::posix_spawnp(&child.id, words.front(), &actions, nullptr, words.data(), environ);
+  const int failed = ::posix_spawnp(&child.id, words.front(), &actions, nullptr, words.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   FLOTILLA_REQUIRE(failed == 0, ErrorKind::unavailable, printable(arguments.front()), " cannot be started: ", std::strerror(failed));
   child.out = std::move(out.read);

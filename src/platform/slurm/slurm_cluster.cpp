@@ -16,6 +16,7 @@ namespace flotilla::slurm {
 namespace {
 
 constexpr std::size_t node_columns = 9;
+constexpr std::int64_t most_cpus = 1'000'000;  // of a node
 
 /// What sinfo is asked for, column by column, with what the columns are.
 const char* const node_format = "%N|%R|%a|%T|%c|%m|%G|%f|%C";
@@ -33,11 +34,12 @@ std::set<std::string> state_words(const std::string& state) {
         case '*': words.insert("NOT_RESPONDING"); break;
         case '$': words.insert("MAINT"); break;
         case '-': words.insert("PLANNED"); break;
+        case '#': words.insert("POWERING_UP"); break;
         case '@':
         case '^': words.insert("REBOOT"); break;
         case '!':
         case '%': words.insert("POWERING_DOWN"); break;
-        default: break;  // asleep or waking up: Slurm starts jobs on it
+        default: break;  // asleep: Slurm wakes it for a job
       }
       word.pop_back();
     }
@@ -50,14 +52,17 @@ std::set<std::string> state_words(const std::string& state) {
 void judge(SlurmNode& node, const std::string& flags) {
   auto words = state_words(node.state);
   words.merge(state_words(flags));
+  // A node that starts does not answer until its slurmd does.
+  node.booting = any_of(words, {"POWERING_UP", "REBOOT_ISSUED"}) && !any_of(words, {"DOWN", "POWERING_DOWN"});
+  if (node.booting) words.erase("NOT_RESPONDING");
   node.usable = !any_of(words, {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "FUTURE", "INVAL", "MAINT",
                                 "MAINTENANCE", "RESERVED", "NOT_RESPONDING", "INVALID_REG", "INVALID", "BLOCKED"});
   const bool later = any_of(
       words, {"COMPLETING", "PLANNED", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN", "POWER_DOWN", "ALLOCATED", "ALLOC"});
   const bool mixed = any_of(words, {"MIXED", "MIX"});
   const bool idle = any_of(words, {"IDLE", "POWERED_DOWN", "POWERING_UP"});
-  node.idle = node.usable && !later && idle && !mixed;
-  node.shared = node.usable && !later && mixed;
+  node.idle = node.usable && !node.booting && !later && idle && !mixed;
+  node.shared = node.usable && !node.booting && !later && mixed;
 }
 
 /// Reads the lines of the answers one after the other.
@@ -74,6 +79,7 @@ class Reader {
       std::string key{line.substr(0, equals)}, value{line.substr(equals + 1)};
       key.erase(key.find_last_not_of(' ') + 1);
       value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
+      if (key == "ClusterName") slurm_cluster.name = value;
       if (key == "SLURM_VERSION") slurm_cluster.version = value;
       if (key == "PriorityFlags") slurm_cluster.largest_counts = value.find("MAX_TRES") != value.npos;
       if (key == "KillWait" && number_of(value.substr(0, value.find(' '))) >= 0)
@@ -119,13 +125,33 @@ class Reader {
     p.tier = std::max(number_of(field(record, "PriorityTier")), 0);
     p.fewest_nodes = std::max(number_of(field(record, "MinNodes")), 0);
     if (const int most = number_of(field(record, "MaxNodes")); most >= 0) p.most_nodes = most;
-    p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES";
+    const auto exclusive = upper(field(record, "Exclusive"));  // since 26.05
+    p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES" ||
+                  (!exclusive.empty() && exclusive != "NO");
+    if (const int most = number_of(field(record, "MaxCPUsPerNode")); most > 0) p.most_cpus = most;
+    for (const auto& word : split(field(record, "JobDefaults"), ','))
+      if (const std::string key = "DEFCPUPERGPU="; upper(word).starts_with(key))
+        if (const int cpus = number_of(word.substr(key.size())); cpus > 0) p.gpu_cpus = cpus;
+    p.accounts = names_in(field(record, "AllowAccounts"));
+    p.other_than_accounts = names_in(field(record, "DenyAccounts"));
+    p.qualities = names_in(field(record, "AllowQos"));
+    p.other_than_qualities = names_in(field(record, "DenyQos"));
+    if (const auto hosts = field(record, "AllocNodes"); !names_in(hosts).empty())
+      for (const auto& host : expand_host_list(hosts, "AllocNodes")) p.submit_hosts.push_back(lower(host));
     p.cpu_memory = memory_limit(field(record, "DefMemPerCPU"));
     p.node_memory = memory_limit(field(record, "DefMemPerNode"));
     p.qos = field(record, "QoS");
     p.weights = parse_billing_weights(field(record, "TRESBillingWeights"));
     places_[p.name] = slurm_cluster.partitions.size();
     slurm_cluster.partitions.push_back(std::move(p));
+  }
+
+  /// "ALL" and nothing are no list.
+  static std::vector<std::string> names_in(const std::string& list) {
+    std::vector<std::string> names;
+    for (const auto& name : split(lower(list), ','))
+      if (!name.empty()) names.push_back(name);
+    return names == std::vector<std::string>{"all"} ? std::vector<std::string>{} : names;
   }
 
   static std::optional<Bytes> memory_limit(const std::string& word) {
@@ -156,19 +182,32 @@ class Reader {
     SlurmNode n;
     n.name = name;
     n.state = columns[3];
-    n.cpus = number_of(columns[4]);
-    FLOTILLA_REQUIRE(n.cpus >= 0, ErrorKind::bad_input, "expected a number of CPUs, got ", in_quotes(columns[4]));
+    const auto cpus_of_all = count_of(columns[4]);
+    FLOTILLA_REQUIRE(cpus_of_all >= 0 && cpus_of_all <= most_cpus, ErrorKind::bad_input, "expected a number of CPUs, got ",
+                     in_quotes(columns[4]));
+    n.cpus = static_cast<int>(cpus_of_all);
     n.memory = memory_of(columns[5]);
     n.gres = parse_gres(columns[6]);
     if (columns[7] != "(null)")
       for (auto& feature : split(columns[7], ','))
         if (!feature.empty()) n.features.push_back(feature);
     const auto cpus = split(columns[8], '/');  // allocated, idle, other, total
-    n.idle_cpus = cpus.size() == 4 ? std::max(number_of(cpus[1]), 0) / alike : 0;
+    n.idle_cpus = cpus.size() == 4 ? static_cast<int>(std::clamp<std::int64_t>(count_of(cpus[1]), 0, most_cpus)) / alike : 0;
     const auto more = details_.find(n.name);
-    if (more != details_.end()) n.used = parse_gres(field(more->second, "GresUsed"));
+    if (more != details_.end()) details_of(n, more->second);
     judge(n, more == details_.end() ? "" : field(more->second, "State"));
     return n;
+  }
+
+  /// sinfo rounds CPUs and counts those that are kept for the system.
+  static void details_of(SlurmNode& n, const std::map<std::string, std::string>& record) {
+    n.used = parse_gres(field(record, "GresUsed"));
+    n.shared_gpus = gpus_in_shares(field(record, "GresUsed"));
+    const int all = number_of(field(record, "CPUTot")), threads = std::max(number_of(field(record, "ThreadsPerCore")), 1);
+    const int for_jobs = number_of(field(record, "CPUEfctv")), kept_cores = std::max(number_of(field(record, "CoreSpecCount")), 0);
+    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - std::min(kept_cores, all) * threads, 0);
+    if (const int taken = number_of(field(record, "CPUAlloc")); all > 0 && taken >= 0) n.idle_cpus = n.cpus - taken;
+    n.idle_cpus = std::clamp(n.idle_cpus, 0, n.cpus);
   }
 
   std::map<std::string, std::size_t> places_, numbers_;
@@ -184,6 +223,12 @@ std::string user_name() {
 
 }  // namespace
 
+std::string cluster_name(const std::string& configuration) {
+  Reader reader;
+  reader.configuration(configuration);
+  return reader.slurm_cluster.name;
+}
+
 std::vector<SlurmQuery> slurm_queries() {
   return {{"sinfo.txt", {"sinfo", "--noheader", "--Node", text("--format=", node_format)}, &SlurmAnswers::nodes},
           {"partitions.txt", {"scontrol", "--oneliner", "show", "partition"}, &SlurmAnswers::partitions},
@@ -191,9 +236,10 @@ std::vector<SlurmQuery> slurm_queries() {
           {"config.txt", {"scontrol", "show", "config"}, &SlurmAnswers::configuration},
           {"reservations.txt", {"scontrol", "--oneliner", "show", "reservation"}, &SlurmAnswers::reservations, true},
           {"accounts.txt",
-           {"sacctmgr", "--noheader", "--parsable2", "show", "user", "where", text("name=", user_name()), "withassoc",
-            "format=DefaultAccount,Account,Partition,DefaultQOS,MaxTRES,MaxWall,MaxNodes,GrpTRES"},
+           {"sacctmgr", "--noheader", "--parsable2", "show", "user", "withassoc",
+            "format=DefaultAccount,Account,Partition,DefaultQOS,MaxTRES,MaxWall,MaxNodes,GrpTRES", "where", text("name=", user_name())},
            &SlurmAnswers::accounts,
+           true,
            true},
           {"qos.txt",
            {"sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,MaxTRES,MaxWall,MaxTRESPU,GrpTRES"},
@@ -214,12 +260,53 @@ SlurmCluster read_slurm_cluster(const SlurmAnswers& answers) {
   return slurm_cluster;
 }
 
-JobLimits limits_for(const SlurmCluster& slurm_cluster, const Partition& partition, const std::string& account, const std::string& qos) {
+namespace {
+
+/// The association that counts for a job there; nullptr where accounting tells none.
+const AccountLimits* association_of(const SlurmCluster& slurm_cluster, const Partition& partition, const std::string& account) {
   const AccountLimits* here = nullptr;
   for (const auto& a : slurm_cluster.accounts) {
     const bool ours = account.empty() ? a.standard : a.account == account;
     if (ours && (a.partition == partition.name || (a.partition.empty() && here == nullptr))) here = &a;
   }
+  return here;
+}
+
+bool has_name(const std::vector<std::string>& list, const std::string& name) { return std::ranges::find(list, lower(name)) != list.end(); }
+
+/// Another account of the user's that the partition takes, for the hint.
+std::string account_for(const SlurmCluster& slurm_cluster, const Partition& p) {
+  for (const auto& a : slurm_cluster.accounts)
+    if ((p.accounts.empty() || has_name(p.accounts, a.account)) && !has_name(p.other_than_accounts, a.account))
+      return text("; ", in_quotes(a.account), " is: --submit.account ", a.account);
+  return "";
+}
+
+}  // namespace
+
+std::string why_closed(const SlurmCluster& slurm_cluster, const Partition& p, const std::string& account, const std::string& qos,
+                       const std::string& host) {
+  const auto* here = association_of(slurm_cluster, p, account);
+  const std::string billed = !account.empty() || here == nullptr ? account : here->account;
+  const std::string quality = !qos.empty() || here == nullptr ? qos : here->standard_qos;
+  const auto listed = [](const std::string& name) { return in_quotes(printable(name)); };
+  // DenyAccounts and DenyQos count where there is no list of those that are allowed.
+  if (!billed.empty() && !p.accounts.empty() && !has_name(p.accounts, billed))
+    return text("account ", listed(billed), " is not in its AllowAccounts", account_for(slurm_cluster, p));
+  if (!billed.empty() && p.accounts.empty() && has_name(p.other_than_accounts, billed))
+    return text("account ", listed(billed), " is in its DenyAccounts");
+  if (!quality.empty() && !p.qualities.empty() && !has_name(p.qualities, quality))
+    return text("QOS ", listed(quality), " is not in its AllowQos");
+  if (!quality.empty() && p.qualities.empty() && has_name(p.other_than_qualities, quality))
+    return text("QOS ", listed(quality), " is in its DenyQos");
+  const auto short_name = host.substr(0, host.find('.'));
+  if (!p.submit_hosts.empty() && !has_name(p.submit_hosts, host) && !has_name(p.submit_hosts, short_name))
+    return text("jobs for it may not be sent from ", listed(short_name), " (AllocNodes)");
+  return "";
+}
+
+JobLimits limits_for(const SlurmCluster& slurm_cluster, const Partition& partition, const std::string& account, const std::string& qos) {
+  const AccountLimits* here = association_of(slurm_cluster, partition, account);
   JobLimits limits;
   if (here != nullptr) limits = {here->job, here->all};
   const auto before = [&](const std::string& name) {
