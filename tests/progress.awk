@@ -28,7 +28,7 @@ function left(  spent) {
   split($1, place, "/")
   verdict = /   Passed / ? "passed" : /Skipped/ ? "skipped" : "FAILED"
   if (verdict == "FAILED") failed[++failures] = name
-  printf "%4d of %d  %-7s %-52s %7.1f s   %3d %% done%s\n", place[1], count, verdict, name, seconds, all > 0 ? 100 * done / all : 100, left()
+  printf "%4d of %d  %-7s %-52s %7.1f s   %3d %% done%s\n", place[1], count, verdict, name, seconds, (all ? 100 * done / all : 100), left()
   fflush()
   next
 }

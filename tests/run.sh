@@ -55,6 +55,6 @@ fi
 
 # A slot is a thread that computes (tests/cmake/FlotillaTest.cmake); two for each core keep it busy while others wait.
 code=0
-ctest --preset cpu-release --output-on-failure -j "$((2 * $(nproc)))" "${entries[@]}" |
+ctest --preset cpu-release --output-on-failure --no-label-summary -j "$((2 * $(nproc)))" "${entries[@]}" |
   awk -v costs="$costs" -v entries="$(listed | sed -n 's/^ *Test *#[0-9]*: //p')" -f tests/progress.awk || code=${PIPESTATUS[0]}
 exit "$code"
