@@ -108,9 +108,9 @@ TEST(Deadline, ASilentPeerIsNamedInTime) {
   if (rank() == 0) {
     Endpoint endpoint = worker.connect(addresses[static_cast<std::size_t>(peer)], "rank 1 on nowhere", PeerWatch::off);
     std::vector<std::byte> buffer(1 << 20);
-    const std::string message = tests::refusal(ErrorKind::communication, [&] { endpoint.receive(buffer, 12345, Seconds{0.2}); });
-    tests::expect_contains(message, "rank 1 on nowhere");
-    tests::expect_contains(message, "200 ms");
+    const std::string message = flotilla::tests::refusal(ErrorKind::communication, [&] { endpoint.receive(buffer, 12345, Seconds{0.2}); });
+    flotilla::tests::expect_contains(message, "rank 1 on nowhere");
+    flotilla::tests::expect_contains(message, "200 ms");
     // The cancelled receive must not swallow a later message.
     if (size() == 1) {
       const auto sent = pattern(100, 3);
