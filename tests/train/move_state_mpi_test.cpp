@@ -54,7 +54,8 @@ struct Post {
 plan::Plan even(Precision precision, int data, int pipeline, int tensor, int first_rank = 0, std::vector<int> cuts = {}) {
   auto model = model::built_in("opt-post-tiny");
   model.dropout = 0.1;
-  auto plan = plan::even_plan(model, tests::short_on_gpus(16), 6, precision, data, pipeline, tensor, 1, plan::ScheduleKind::one_f_one_b, std::move(cuts));
+  auto plan = plan::even_plan(model, tests::short_on_gpus(16), 6, precision, data, pipeline, tensor, 1, plan::ScheduleKind::one_f_one_b,
+                              std::move(cuts));
   for (auto& stage : plan.stages)
     for (auto& replica : stage.replicas)
       for (Rank& rank : replica.devices) rank = Rank{rank.value + first_rank};

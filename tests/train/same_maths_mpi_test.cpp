@@ -100,8 +100,8 @@ TEST(SameMaths, EveryCombinationOfDegrees) {
         for (int tensor : {1, 2, 4})
           if (data * pipeline * tensor == ranks && tensor <= model::largest_tensor_parallel(small(name))) {
             const auto kind = combinations++ % 2 ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b;
-            expect_same_maths(plan::even_plan(small(name), tests::short_on_gpus(24), 8, Precision::fp32, data, pipeline, tensor, 1, kind), 2, loss_tolerance,
-                              gradient_tolerance);
+            expect_same_maths(plan::even_plan(small(name), tests::short_on_gpus(24), 8, Precision::fp32, data, pipeline, tensor, 1, kind),
+                              2, loss_tolerance, gradient_tolerance);
           }
   const bool power_of_two = (ranks & (ranks - 1)) == 0;
   EXPECT_EQ(combinations > 0, power_of_two);
@@ -249,7 +249,8 @@ TEST(SameMaths, SharedTokensKeepTheLossToTheLastBit) {
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}) {
       if (tensor > model::largest_tensor_parallel(small(name))) continue;
       if (ranks == 6 && (name != "gpt2-tiny" || recompute != plan::Recompute::selective)) continue;  // one is enough where it takes long
-      auto plan = plan::even_plan(small(name), tests::short_on_gpus(23), tests::short_on_gpus(15), Precision::fp32, 1, pipeline, tensor, 2, plan::ScheduleKind::gpipe);
+      auto plan = plan::even_plan(small(name), tests::short_on_gpus(23), tests::short_on_gpus(15), Precision::fp32, 1, pipeline, tensor, 2,
+                                  plan::ScheduleKind::gpipe);
       for (auto& stage : plan.stages) stage.recompute = recompute;
       const auto whole = tests::trainer(tests::everybody(), plan);
       plan.sequence_parallel = true;
