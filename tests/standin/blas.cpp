@@ -2,9 +2,11 @@
 // asked for), bf16 and fp16 with sums in fp32 and the epilogues RELU and BIAS. What is not here answers "not supported".
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "cuda/blas_api.hpp"
 #include "flotilla/base/half.hpp"
@@ -71,29 +73,38 @@ struct Work {
   void* at_d;
   float alpha, beta;
 
-  float element(std::int64_t row, std::int64_t column) const {
-    const bool turned_a = description.operation_a == transpose, turned_b = description.operation_b == transpose;
-    const auto depth = static_cast<std::int64_t>(turned_a ? a.rows : a.columns);
-    const std::int64_t step_a = turned_a ? 1 : a.pitch, step_b = turned_b ? b.pitch : 1;
-    const std::int64_t first_a = turned_a ? row * a.pitch : row, first_b = turned_b ? column : column * b.pitch;
-    const bool tf32 = description.compute == compute_tf32;
-    float sum = 0;
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const float x = get(at_a, a.type, first_a + k * step_a), y = get(at_b, b.type, first_b + k * step_b);
-      sum += tf32 ? rounded_to_tf32(x) * rounded_to_tf32(y) : x * y;
-    }
-    return alpha * sum;
-  }
-  void run() const {
-    for (std::int64_t column = 0; column < static_cast<std::int64_t>(c.columns); ++column)
-      for (std::int64_t row = 0; row < static_cast<std::int64_t>(c.rows); ++row) {
-        const std::int64_t at = row + column * c.pitch;
-        float v = element(row, column);
-        if (beta != 0) v += beta * get(at_c, c.type, at);
-        if (description.finish & epilogue_bias) v += get(description.bias_at, c.type, row);
-        if ((description.finish & epilogue_relu) && v < 0) v = 0;
-        put(at_d, c.type, at, v);
+  /// An operand as what is multiplied, (depth, outer): its outer index i, deep k stands at i * pitch + k (`along`) or at i + k * pitch.
+  std::vector<float> factors(const void* at, const LayoutObject& m, bool along) const {
+    const auto outer = static_cast<std::int64_t>(along ? m.columns : m.rows), depth = static_cast<std::int64_t>(along ? m.rows : m.columns);
+    std::vector<float> all(static_cast<std::size_t>(outer * depth));
+    for (std::int64_t k = 0; k < depth; ++k)
+      for (std::int64_t i = 0; i < outer; ++i) {
+        const float v = get(at, m.type, along ? i * m.pitch + k : i + k * m.pitch);
+        all[static_cast<std::size_t>(k * outer + i)] = description.compute == compute_tf32 ? rounded_to_tf32(v) : v;
       }
+    return all;
+  }
+  /// Each sum in the order of its terms; those of a column side by side, for the compiler's vectors.
+  void run() const {
+    const auto x = factors(at_a, a, description.operation_a == transpose), y = factors(at_b, b, description.operation_b != transpose);
+    const auto rows = static_cast<std::size_t>(c.rows), columns = static_cast<std::size_t>(c.columns);
+    std::vector<float> sums(rows);
+    for (std::size_t column = 0; column < columns; ++column) {
+      std::ranges::fill(sums, 0.0f);
+      for (std::size_t k = 0; k < y.size() / columns; ++k) {
+        const float factor = y[k * columns + column];
+        for (std::size_t row = 0; row < rows; ++row) sums[row] += x[k * rows + row] * factor;
+      }
+      for (std::size_t row = 0; row < rows; ++row)
+        finish(static_cast<std::int64_t>(row), static_cast<std::int64_t>(column), alpha * sums[row]);
+    }
+  }
+  void finish(std::int64_t row, std::int64_t column, float v) const {
+    const std::int64_t at = row + column * c.pitch;
+    if (beta != 0) v += beta * get(at_c, c.type, at);
+    if (description.finish & epilogue_bias) v += get(description.bias_at, c.type, row);
+    if ((description.finish & epilogue_relu) && v < 0) v = 0;
+    put(at_d, c.type, at, v);
   }
 };
 
