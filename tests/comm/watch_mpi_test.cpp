@@ -41,7 +41,7 @@ class Listener {
   }
   std::optional<Trouble> wait() {
     std::unique_lock lock{mutex_};
-    told_.wait_for(lock, std::chrono::seconds{60}, [&] { return !heard_.empty(); });
+    told_.wait_for(lock, std::chrono::duration<double>{patience.value}, [&] { return !heard_.empty(); });
     return heard_.empty() ? std::nullopt : std::optional{heard_.front()};
   }
 
@@ -50,13 +50,6 @@ class Listener {
   std::condition_variable told_;
   std::vector<Trouble> heard_;
 };
-
-template <class Condition>
-bool becomes_true(const Condition& condition) {
-  const Seconds end = now() + Seconds{60};
-  while (!condition() && now() < end) sleep({0.005});
-  return condition();
-}
 
 class WatchTest : public WorldTest {
  protected:
@@ -123,7 +116,7 @@ TEST_F(WatchTest, StopRequestOfAnyRankReachesAll) {
     const World& own = fresh();
     Watch watch{own, calm, listener.callback()};
     if (me == origin) watch.request_stop("SIGTERM");
-    ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+    ASSERT_TRUE(tests::until([&] { return watch.stop_requested().has_value(); }));
     EXPECT_EQ(*watch.stop_requested(), (StopRequest{Rank{origin}, "SIGTERM"}));
     watch.close(patience);
   }
@@ -134,11 +127,11 @@ TEST_F(WatchTest, AnUrgentRequestMakesTheFirstOneUrgent) {
   const World& own = fresh();
   Watch watch{own, calm, listener.callback()};
   if (me == last) watch.request_stop("a warning");
-  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+  ASSERT_TRUE(tests::until([&] { return watch.stop_requested().has_value(); }));
   EXPECT_FALSE(watch.stop_requested()->urgent);
   mpi::barrier(world.messages(), patience);
   if (me == last) watch.request_stop("SIGTERM", true);
-  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested()->urgent; }));
+  ASSERT_TRUE(tests::until([&] { return watch.stop_requested()->urgent; }));
   EXPECT_EQ(*watch.stop_requested(), (StopRequest{Rank{last}, "a warning", true}));
   watch.close(patience);
 }
@@ -150,7 +143,7 @@ TEST_F(WatchTest, EveryRankHearsOfAStepThatIsGivenUp) {
     EXPECT_EQ(watch.given_up(), -1);
     meet();  // else a quick origin's word is there before a slow rank has looked
     if (me == origin) watch.give_up(7);
-    ASSERT_TRUE(becomes_true([&] { return watch.given_up() == 7; }));
+    ASSERT_TRUE(tests::until([&] { return watch.given_up() == 7; }));
     if (me == origin) watch.give_up(3);
     EXPECT_EQ(watch.given_up(), 7) << "the highest counts";
     watch.close(patience);
@@ -163,7 +156,7 @@ TEST_F(WatchTest, RankZeroHearsHowFarEachRankIs) {
   watch.reach(10 + me);
   std::vector<int> all;
   for (int r = 0; r < size; ++r) all.push_back(10 + r);
-  EXPECT_TRUE(me != 0 || becomes_true([&] { return watch.reached() == all; }));
+  EXPECT_TRUE(me != 0 || tests::until([&] { return watch.reached() == all; }));
   watch.close(patience);
 }
 
@@ -172,7 +165,7 @@ TEST_F(WatchTest, RanksThatAskAtOnceGetOneAnswer) {
   Watch watch{own, calm, listener.callback()};
   watch.request_stop(text("asked by ", me));
   watch.request_stop("asked again");
-  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+  ASSERT_TRUE(tests::until([&] { return watch.stop_requested().has_value(); }));
   const StopRequest mine = *watch.stop_requested();
   EXPECT_EQ(mine.reason, text("asked by ", mine.origin));
   for (const int other : mpi::all_gather(world.messages(), mine.origin.value, patience)) EXPECT_EQ(other, mine.origin.value);

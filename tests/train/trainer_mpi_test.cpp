@@ -230,7 +230,7 @@ TEST_F(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
     trainer->step(0);
     ADD_FAILURE() << "done";
   } catch (const Error& error) {
-    EXPECT_NE(std::string{error.what()}.find("nothing has moved for 3"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("nothing has moved for "), std::string::npos) << error.what();
     EXPECT_NE(std::string{error.what()}.find("by NCCL, pair group of rank "), std::string::npos) << error.what();
   }
 }

@@ -7,6 +7,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/ucx/worker.hpp"
+#include "support/waiting.hpp"
 
 namespace {
 
@@ -18,7 +19,7 @@ using flotilla::ucx::Endpoint;
 using flotilla::ucx::PeerWatch;
 using flotilla::ucx::Worker;
 
-constexpr Seconds patience{120};
+constexpr Seconds patience = tests::hang_bound();
 
 int rank() {
   int r = 0;
