@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$1"
 export LC_ALL=C
 here=tests/house
-pattern='sleep_for|sleep_until|usleep|nanosleep|wait_for\(lock|[Ss]econds\{ *[0-9.]|(duration|minutes|hours)(<double>)?[({] *[0-9.]|\<timeout [0-9]|\<sleep [0-9.]|(deadline|grace|silence|budget|mtbf|slack|wait|interval)=[0-9]|setTimeout'
+pattern='sleep_for|Seconds [a-z_]+\{[0-9]|sleep_until|usleep|nanosleep|wait_for\(lock|[Ss]econds\{ *[0-9.]|(duration|minutes|hours)(<double>)?[({] *[0-9.]|\<timeout [0-9]|\<sleep [0-9.]|(deadline|grace|silence|budget|mtbf|slack|wait|interval)=[0-9]|setTimeout'
 count() {
   grep -rIcE "$pattern" tests --include=*.cpp --include=*.hpp --include=*.sh --include=*.py --include=*.cu --include=*.js |
     sed 's/:\([0-9]*\)$/ \1/' | grep -v ' 0$' | grep -v "^$here/times\.sh " | sort
@@ -23,5 +23,5 @@ wrong=$(comm -3 <(count) <(grep -v '^#' "$here/times.txt" | cut -d ' ' -f 1,2 | 
   echo "$file: lines that name a time have changed (was $(grep "^$file " "$here/times.txt" | cut -d ' ' -f 2 || true)): wait for a condition" \
     "(tests/support/waiting.hpp), or write what the time is there for into $here/times.txt: hang, expires, pace or value"
 done && exit 1; }
-unknown=$(grep -vnE '^#|^[^ ]+ [0-9]+ (hang|expires|pace|value)( .*)?$' "$here/times.txt" || true)
+unknown=$(grep -vnE '^#|^[^ ]+ [0-9]+ (hang|expires|pace|value)(\+(hang|expires|pace|value))*$' "$here/times.txt" || true)
 [ -z "$unknown" ] || { echo "$here/times.txt:$unknown: expected FILE COUNT hang|expires|pace|value; write one of these" && exit 1; }
