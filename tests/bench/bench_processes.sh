@@ -5,6 +5,8 @@
 #   bench_processes.sh FLOTILLA
 set -euo pipefail
 flotilla=$1
+# shellcheck source=tests/support/waiting.sh
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../support/waiting.sh"
 scratch=$(mktemp -d)
 hung=""
 end() {
@@ -48,7 +50,7 @@ expect "a node that is not there" 77 "$code" "n1: drain" "it was never heard of"
 
 FLOTILLA_BENCH_BUDGET=600s as_node 1 2 2 >other 2>&1 &
 hung=$!
-until [ -e flotilla-bench/7.2.0/nodes/n1.json ]; do sleep 0.1; done
+until_true [ -e flotilla-bench/7.2.0/nodes/n1.json ]
 hung=$(pgrep -P "$hung" | head -1 || true)
 [ -n "$hung" ] || hung=$!
 kill -STOP "$hung"

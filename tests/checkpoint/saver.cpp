@@ -14,11 +14,12 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr Seconds deadline{120};
+constexpr Seconds deadline = tests::hang_bound();
 
 struct Kill {
   int rank;

@@ -8,10 +8,11 @@
 #include "flotilla/mpi/session.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::checkpoint {
 
-inline constexpr Seconds test_deadline{120};
+inline constexpr Seconds test_deadline = tests::hang_bound();
 
 /// All ranks, and a run directory they share.
 class Together : public ::testing::Test {

@@ -10,6 +10,7 @@
 #include "device_views.hpp"
 #include "flotilla/comm/device_groups.hpp"
 #include "flotilla/gpu/kernel.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::comm {
 
@@ -46,7 +47,7 @@ class OnDevice {
 /// By NCCL.
 class DeviceGroupsFixture : public OnDevice {
  public:
-  DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = Seconds{30})
+  DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = tests::hang_bound())
       : OnDevice{world, groups}, formed_{form_device_groups(world, over_mpi_, all(), &device_, sum(), deadline)} {}
   const DeviceGroups& formed() const { return formed_; }
 
@@ -60,7 +61,7 @@ class DeviceGroupsFixture : public OnDevice {
 /// By MPI on device memory (tests/standin/mpi).
 class DeviceMemoryGroupsFixture : public OnDevice {
  public:
-  DeviceMemoryGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = Seconds{30})
+  DeviceMemoryGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = tests::hang_bound())
       : OnDevice{world, groups}, formed_{form_device_memory_groups(world, groups, over_mpi_, all(), &device_, sum(), deadline)} {}
   const Groups& formed() const { return formed_; }
 

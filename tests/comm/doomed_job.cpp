@@ -17,12 +17,13 @@
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/signals/stop_signals.hpp"
+#include "support/waiting.hpp"
 
 namespace {
 
 using namespace flotilla;
 
-constexpr Seconds patience{60};
+constexpr Seconds patience = tests::hang_bound();
 
 /// A rank is missed only where one falls silent on purpose, and then after longer than a busy machine keeps another from running.
 comm::WatchOptions watch_options(const std::string& how) { return {{0.05}, how == "stop" ? Seconds{4} : patience}; }

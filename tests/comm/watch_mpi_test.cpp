@@ -6,22 +6,24 @@
 #include <cstdlib>
 #include <ctime>
 #include <deque>
-#include <future>
+#include <functional>
 #include <thread>
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "slow_ranks.hpp"
+#include "support/waiting.hpp"
 #include "world_fixture.hpp"
 
 namespace flotilla::comm {
 namespace {
 
-/// Where silence is the matter: longer than a busy machine keeps a thread from running.
-constexpr WatchOptions quick{{0.05}, {4}};
-constexpr Seconds longer = quick.deadline * 1.25;
+/// Where silence is the matter. A busy machine may keep a thread from running for longer: then again, with more time.
+const std::vector<Seconds> deadlines{{4}, {16}, {64}};
+WatchOptions quick(Seconds deadline) { return {{0.05}, deadline}; }
+Seconds longer_than(Seconds deadline) { return deadline * 1.25; }
 /// Where it is not.
-constexpr WatchOptions calm{{0.05}, {60}};
+constexpr WatchOptions calm{{0.05}, tests::hang_bound()};
 
 void sleep(Seconds time) { std::this_thread::sleep_for(std::chrono::duration<double>{time.value}); }
 
@@ -41,7 +43,7 @@ class Listener {
   }
   std::optional<Trouble> wait() {
     std::unique_lock lock{mutex_};
-    told_.wait_for(lock, std::chrono::seconds{60}, [&] { return !heard_.empty(); });
+    told_.wait_for(lock, std::chrono::duration<double>{patience.value}, [&] { return !heard_.empty(); });
     return heard_.empty() ? std::nullopt : std::optional{heard_.front()};
   }
 
@@ -51,13 +53,6 @@ class Listener {
   std::vector<Trouble> heard_;
 };
 
-template <class Condition>
-bool becomes_true(const Condition& condition) {
-  const Seconds end = now() + Seconds{60};
-  while (!condition() && now() < end) sleep({0.005});
-  return condition();
-}
-
 class WatchTest : public WorldTest {
  protected:
   /// Each watch has a world of its own, and none is freed before the end: what a failed one leaves in flight must reach neither the next
@@ -66,18 +61,39 @@ class WatchTest : public WorldTest {
     static std::deque<World> worlds;
     return worlds.emplace_back(world.control(), patience);
   }
+  /// Outside our own channels.
+  static bool on_any_rank(bool here) {
+    int mine = here ? 1 : 0, any = 0;
+    MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
+    return any != 0;
+  }
+  /// Whether anybody is missed while all work; nobody should be.
+  template <class Work>
+  bool somebody_is_missed(Work work) const {
+    const auto attempt = [&](Seconds deadline) {
+      Listener ears;
+      bool failed = false;
+      try {
+        const World& own = fresh();
+        Watch watch{own, quick(deadline), ears.callback()};
+        work(watch, deadline);
+        watch.close(patience);
+      } catch (const Error&) {
+        failed = true;
+      }
+      return on_any_rank(failed || !ears.heard().empty());
+    };
+    return tests::with_deadlines(attempt, std::identity{}, deadlines);
+  }
   Listener listener;
 };
 
 TEST_F(WatchTest, QuietWhileAllAreWell) {
   if (size == 1) return;  // nobody to hear
-  const World& own = fresh();
-  Watch watch{own, quick, listener.callback()};
-  sleep(longer);
-  EXPECT_FALSE(watch.stop_requested());
-  EXPECT_FALSE(watch.trouble());
-  watch.close(patience);
-  EXPECT_TRUE(listener.heard().empty());
+  EXPECT_FALSE(somebody_is_missed([](const Watch& watch, Seconds deadline) {
+    sleep(longer_than(deadline));
+    EXPECT_FALSE(watch.stop_requested());
+  }));
 }
 
 TEST_F(WatchTest, ClosesAtOnceAndAgain) {
@@ -92,30 +108,32 @@ TEST_F(WatchTest, ClosesAtOnceAndAgain) {
 /// Whoever does not know the secret of the run is silent, whatever it sends.
 TEST_F(WatchTest, BeatsWithAnotherSecretAreNotHeard) {
   if (size == 1) return;  // nobody to hear
-  auto options = quick;
   const bool stranger = world.rank() == Rank{1};
-  if (stranger) options.secret.back() = 1;
-  const World& own = fresh();
-  const Watch watch{own, options, listener.callback()};
-  const auto trouble = listener.wait();
+  const auto named = stranger ? Rank{0} : Rank{1};
+  const auto attempt = [&](Seconds deadline) {
+    auto options = quick(deadline);
+    if (stranger) options.secret.back() = 1;
+    Listener ears;
+    const World& own = fresh();
+    const Watch watch{own, options, ears.callback()};
+    const auto trouble = ears.wait();
+    meet();  // nobody's watch ends before all have heard
+    return trouble;
+  };
+  const auto another = [&](const std::optional<Trouble>& heard) { return on_any_rank(heard && heard->rank != named); };
+  const auto trouble = tests::with_deadlines(attempt, another, deadlines);
   ASSERT_TRUE(trouble);
   EXPECT_EQ(trouble->kind, Trouble::Kind::silent);
-  EXPECT_EQ(trouble->rank, stranger ? Rank{0} : Rank{1});
+  EXPECT_EQ(trouble->rank, named);
 }
 
-/// Whoever finishes early is not missed, and whoever finishes late is waited for. Two watches at once, so that it takes half the time.
+/// Whoever finishes early is not missed, and whoever finishes late is waited for.
 TEST_F(WatchTest, FinishingAtDifferentTimesIsNotTrouble) {
   if (size == 1) return;  // nobody to wait for
-  const World &one = fresh(), &other = fresh();
-  Watch first{one, quick, listener.callback()}, last{other, quick, listener.callback()};
-  const auto finish = [](Watch& watch, bool late) {
-    if (late) sleep(longer);
-    watch.close(patience);
-  };
-  auto beside = std::async(std::launch::async, [&] { finish(last, me == size - 1); });
-  finish(first, me == 0);
-  beside.get();
-  EXPECT_TRUE(listener.heard().empty());
+  for (const int late : {0, size - 1})
+    EXPECT_FALSE(somebody_is_missed([&](const Watch&, Seconds deadline) {
+      if (me == late) sleep(longer_than(deadline));
+    }));
 }
 
 TEST_F(WatchTest, StopRequestOfAnyRankReachesAll) {
@@ -123,7 +141,7 @@ TEST_F(WatchTest, StopRequestOfAnyRankReachesAll) {
     const World& own = fresh();
     Watch watch{own, calm, listener.callback()};
     if (me == origin) watch.request_stop("SIGTERM");
-    ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+    ASSERT_TRUE(tests::until([&] { return watch.stop_requested().has_value(); }));
     EXPECT_EQ(*watch.stop_requested(), (StopRequest{Rank{origin}, "SIGTERM"}));
     watch.close(patience);
   }
@@ -134,11 +152,11 @@ TEST_F(WatchTest, AnUrgentRequestMakesTheFirstOneUrgent) {
   const World& own = fresh();
   Watch watch{own, calm, listener.callback()};
   if (me == last) watch.request_stop("a warning");
-  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+  ASSERT_TRUE(tests::until([&] { return watch.stop_requested().has_value(); }));
   EXPECT_FALSE(watch.stop_requested()->urgent);
   mpi::barrier(world.messages(), patience);
   if (me == last) watch.request_stop("SIGTERM", true);
-  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested()->urgent; }));
+  ASSERT_TRUE(tests::until([&] { return watch.stop_requested()->urgent; }));
   EXPECT_EQ(*watch.stop_requested(), (StopRequest{Rank{last}, "a warning", true}));
   watch.close(patience);
 }
@@ -150,7 +168,7 @@ TEST_F(WatchTest, EveryRankHearsOfAStepThatIsGivenUp) {
     EXPECT_EQ(watch.given_up(), -1);
     meet();  // else a quick origin's word is there before a slow rank has looked
     if (me == origin) watch.give_up(7);
-    ASSERT_TRUE(becomes_true([&] { return watch.given_up() == 7; }));
+    ASSERT_TRUE(tests::until([&] { return watch.given_up() == 7; }));
     if (me == origin) watch.give_up(3);
     EXPECT_EQ(watch.given_up(), 7) << "the highest counts";
     watch.close(patience);
@@ -163,7 +181,7 @@ TEST_F(WatchTest, RankZeroHearsHowFarEachRankIs) {
   watch.reach(10 + me);
   std::vector<int> all;
   for (int r = 0; r < size; ++r) all.push_back(10 + r);
-  EXPECT_TRUE(me != 0 || becomes_true([&] { return watch.reached() == all; }));
+  EXPECT_TRUE(me != 0 || tests::until([&] { return watch.reached() == all; }));
   watch.close(patience);
 }
 
@@ -172,7 +190,7 @@ TEST_F(WatchTest, RanksThatAskAtOnceGetOneAnswer) {
   Watch watch{own, calm, listener.callback()};
   watch.request_stop(text("asked by ", me));
   watch.request_stop("asked again");
-  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+  ASSERT_TRUE(tests::until([&] { return watch.stop_requested().has_value(); }));
   const StopRequest mine = *watch.stop_requested();
   EXPECT_EQ(mine.reason, text("asked by ", mine.origin));
   for (const int other : mpi::all_gather(world.messages(), mine.origin.value, patience)) EXPECT_EQ(other, mine.origin.value);
@@ -220,37 +238,44 @@ TEST_F(WatchTest, CloseGivesUpOnARankThatDoesNotCome) {
 TEST_F(WatchTest, StoppedRankIsNamedToAllWithinTheDeadline) {
   if (size == 1) return;  // nobody to notice
   for (const int stopped : {size - 1, 0}) {
-    Listener ears;
-    const World& own = fresh();
-    Watch watch{own, quick, ears.callback()};
-    while_stopped(stopped, [&] {
-      const auto trouble = ears.wait();
-      ASSERT_TRUE(trouble);
-      EXPECT_EQ(trouble->kind, Trouble::Kind::silent);
-      EXPECT_EQ(trouble->rank, Rank{stopped});
-      EXPECT_EQ(trouble->host, world.host(Rank{stopped}));
-      EXPECT_GE(trouble->silence, quick.deadline);
-      EXPECT_EQ(trouble->words.code, ExitCode::lost_peer);
-      EXPECT_THROW(watch.close({0.1}), Error);
-    });
+    Seconds allowed;
+    const auto attempt = [&](Seconds deadline) {
+      allowed = deadline;
+      std::optional<Trouble> trouble;
+      Listener ears;
+      const World& own = fresh();
+      Watch watch{own, quick(deadline), ears.callback()};
+      while_stopped(stopped, [&] {
+        trouble = ears.wait();
+        EXPECT_THROW(watch.close({0.1}), Error);
+      });
+      return trouble;
+    };
+    const auto another = [&](const std::optional<Trouble>& heard) { return on_any_rank(heard && heard->rank != Rank{stopped}); };
+    const auto trouble = tests::with_deadlines(attempt, another, deadlines);
+    if (me == stopped) continue;
+    ASSERT_TRUE(trouble);
+    EXPECT_EQ(trouble->kind, Trouble::Kind::silent);
+    EXPECT_EQ(trouble->rank, Rank{stopped});
+    EXPECT_EQ(trouble->host, world.host(Rank{stopped}));
+    EXPECT_GE(trouble->silence, allowed);
+    EXPECT_EQ(trouble->words.code, ExitCode::lost_peer);
   }
 }
 
 /// The whole job suspended and continued (scontrol suspend): everybody was away, nobody is lost. One hand stops and continues all: had each
 /// rank an alarm of its own, the first to wake would rightly miss one that began to sleep late.
 TEST_F(WatchTest, SuspendedJobIsNotTrouble) {
-  const World& own = fresh();
-  Watch watch{own, quick, listener.callback()};
-  std::string pids;
-  for (const int pid : mpi::all_gather(world.messages(), static_cast<int>(getpid()), patience)) pids += text(' ', pid);
-  meet();
-  if (me == 0) {
-    EXPECT_EQ(std::system(text("kill -STOP", pids, "; sleep ", longer.value, "; kill -CONT", pids).c_str()), 0);
-  }
-  meet();
-  sleep({0.3});
-  watch.close(patience);
-  EXPECT_TRUE(listener.heard().empty()) << to_string(listener.heard().front());
+  EXPECT_FALSE(somebody_is_missed([&](const Watch&, Seconds deadline) {
+    std::string pids;
+    for (const int pid : mpi::all_gather(world.messages(), static_cast<int>(getpid()), patience)) pids += text(' ', pid);
+    meet();
+    if (me == 0) {
+      EXPECT_EQ(std::system(text("kill -STOP", pids, "; sleep ", longer_than(deadline).value, "; kill -CONT", pids).c_str()), 0);
+    }
+    meet();
+    sleep({0.3});
+  }));
 }
 
 TEST_F(WatchTest, SleepsBetweenBeats) {

@@ -6,10 +6,11 @@
 
 #include "flotilla/comm/world.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::comm {
 
-inline constexpr Seconds patience{120};  // for what does not hang
+inline constexpr Seconds patience = tests::hang_bound();
 
 /// One world for all tests of a program; ranks meet after every test.
 class WorldTest : public ::testing::Test {

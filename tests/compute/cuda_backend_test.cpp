@@ -8,11 +8,12 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/compute/kernel_image.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::compute::test {
 namespace {
 
-constexpr Seconds limit{60};
+constexpr Seconds limit = tests::hang_bound();
 
 Setup setup(Precision precision) {
   Setup s;

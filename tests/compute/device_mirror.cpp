@@ -8,11 +8,12 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "support/standin_count.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::compute::test {
 namespace {
 
-constexpr Seconds limit{60};
+constexpr Seconds limit = tests::hang_bound();
 
 std::map<model::Operation, std::int64_t> counts;
 

@@ -9,9 +9,6 @@ namespace flotilla::tests {
 namespace {
 
 constexpr int ranks = 4;
-// Of the watch: where a rank falls silent, longer than a busy machine keeps another from running; elsewhere nobody is missed.
-constexpr Seconds soon{6}, late{120};
-
 /// Stages of one, two (tensor-parallel) and one rank, cut unevenly.
 fs::path mixed_plan() {
   auto plan = plan::even_plan(model::built_in("gpt2-tiny"), length, global_batch, Precision::fp32, 1, 3, 1, 2,
@@ -24,11 +21,10 @@ fs::path mixed_plan() {
   return file;
 }
 
-Words job(const fs::path& directory, Seconds deadline, const Words& more) {
-  return Words{"train"} + options(directory, ranks) +
-         Words{"--plan=" + mixed_plan().string(), "--checkpoint.every=5", "--device.memory=400MiB",
-               text("--watch.deadline=", deadline.value, "s"), "--watch.interval=200ms"} +
-         more;
+Words job(const fs::path& directory, const Words& more, Seconds deadline = hang_bound()) {
+  const auto usual = Words{"train"} + options(directory, ranks) +
+                     Words{"--plan=" + mixed_plan().string(), "--checkpoint.every=5", "--device.memory=400MiB", "--watch.interval=200ms"};
+  return with(usual + more, "--watch.deadline=", text(deadline.value, "s"));
 }
 
 /// Where Open MPI keeps what ranks of a host share: a folder of this test's own, to see what is left.
@@ -46,23 +42,26 @@ Words launcher() { return mpirun(ranks) + Words{"--mca", "btl_vader_backing_dire
 class Faults : public testing::TestWithParam<int> {
  protected:
   /// A run that has saved and goes on.
-  void start(const std::string& name, const Words& launcher, Seconds deadline) {
-    directory_ = folder() / text(name, "-", GetParam());
-    process_.emplace(launcher + job(directory_, deadline, {"--training.steps=1000000"}), folder());
+  void start(const std::string& name, const Words& launcher, Seconds deadline = hang_bound()) {
+    directory_ = folder() / text(name, "-", GetParam(), "-", deadline.value);
+    process_.emplace(launcher + job(directory_, {"--training.steps=1000000"}, deadline), folder());
     const auto going = [&] { return !committed(directory_).empty() && steps_logged(directory_) > 8; };
-    ASSERT_TRUE(wait_until([&] { return going() || !process_->running(); }, patience)) << process_->err();
+    ASSERT_TRUE(process_->until([&] { return going() || !process_->running(); })) << process_->err();
     ASSERT_TRUE(process_->running()) << process_->err();
   }
 
   /// Every process has ended, nothing is left, and the last committed step is sound.
   Ended expect_clean_end() {
-    const auto ended = process_->wait(patience);
+    const auto ended = process_->wait();
     EXPECT_TRUE(ended.in_time) << "left:\n" << ended.left << ended.err;
     EXPECT_TRUE(process_->nothing_left()) << process_->states();
     EXPECT_TRUE(fs::is_empty(shared_memory())) << *fs::directory_iterator{shared_memory()};
     for (const auto& step : checkpoint::list(directory_)) EXPECT_EQ(checkpoint::describe(step.directory, true).damaged_segments(), 0);
     return ended;
   }
+
+  /// Whether another than the rank of this test was missed: it only had to wait for a processor.
+  bool live_rank_named(const Ended& ended) const { return ended.err.find(text("rank ", GetParam(), " on ")) == std::string::npos; }
 
   void expect_lost_peer(const Ended& ended, const std::string& host = "") {
     EXPECT_NE(ended.err.find(text("rank ", GetParam(), " on ", host)), std::string::npos) << ended.err;
@@ -73,7 +72,7 @@ class Faults : public testing::TestWithParam<int> {
   /// From the last checkpoint, two steps on.
   void expect_resumes(const Words& launcher) {
     const auto last = committed(directory_).back();
-    const auto again = run(launcher + job(directory_, late, {text("--training.steps=", last + 2)}));
+    const auto again = run(launcher + job(directory_, {text("--training.steps=", last + 2)}));
     EXPECT_EQ(again.code, 0) << again.err;
     EXPECT_NE(again.out.find(text("resumed after step ", last)), std::string::npos) << again.out;
   }
@@ -83,7 +82,7 @@ class Faults : public testing::TestWithParam<int> {
 };
 
 TEST_P(Faults, KilledRank) {
-  start("killed", launcher(), late);
+  start("killed", launcher());
   const auto living = process_->ranks();
   ASSERT_TRUE(living.contains(GetParam()) && ::kill(living.at(GetParam()), SIGKILL) == 0) << process_->err();
   const auto ended = expect_clean_end();
@@ -94,10 +93,13 @@ TEST_P(Faults, KilledRank) {
 }
 
 TEST_P(Faults, StoppedRank) {
-  start("stopped", launcher(), soon);
-  const auto living = process_->ranks();
-  ASSERT_TRUE(living.contains(GetParam()) && ::kill(living.at(GetParam()), SIGSTOP) == 0) << process_->err();
-  const auto ended = expect_clean_end();
+  const auto stop_one = [&](Seconds deadline) {
+    start("stopped", launcher(), deadline);
+    const auto living = process_->ranks();
+    if (living.contains(GetParam())) ::kill(living.at(GetParam()), SIGSTOP);
+    return expect_clean_end();
+  };
+  const auto ended = with_deadlines(stop_one, [&](const Ended& one) { return live_rank_named(one); });
   EXPECT_EQ(ended.code, 77) << ended.err;
   expect_lost_peer(ended);
   expect_resumes(launcher());
@@ -114,14 +116,17 @@ class Cable : public Faults {};
 
 TEST_P(Cable, UnpluggedHost) {
   if (!hosts().there()) GTEST_SKIP() << hosts().why_not();
-  start("unplugged", hosts().launcher(), soon);
-  hosts().link(GetParam(), "down");
-  const auto silent = [&] { return process_->err().find("has been silent for") != std::string::npos; };
-  EXPECT_TRUE(wait_until(silent, patience)) << process_->err();
-  EXPECT_TRUE(wait_until([&] { return process_->ranks().empty(); }, patience)) << "ranks are left\n" << process_->states();
-  // mpirun waits for the daemon behind the cable; a batch system would end it now.
-  hosts().link(GetParam(), "up");
-  const auto ended = expect_clean_end();
+  const auto unplug_one = [&](Seconds deadline) {
+    start("unplugged", hosts().launcher(), deadline);
+    hosts().link(GetParam(), "down");
+    const auto silent = [&] { return process_->err().find("has been silent for") != std::string::npos; };
+    EXPECT_TRUE(process_->until(silent)) << process_->err();
+    EXPECT_TRUE(process_->until([&] { return process_->ranks().empty(); })) << "ranks are left\n" << process_->states();
+    // mpirun waits for the daemon behind the cable; a batch system would end it now.
+    hosts().link(GetParam(), "up");
+    return expect_clean_end();
+  };
+  const auto ended = with_deadlines(unplug_one, [&](const Ended& one) { return live_rank_named(one); });
   EXPECT_EQ(ended.code, 77) << ended.err;
   expect_lost_peer(ended, hosts().host(GetParam()));
   expect_resumes(hosts().launcher());

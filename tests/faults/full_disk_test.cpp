@@ -43,7 +43,7 @@ class FullDisk : public testing::TestWithParam<bool> {
         train(run_, ranks,
               Words{text("--training.steps=", endless), "--checkpoint.every=2", "--checkpoint.asynchronous=" + asynchronous} + more),
         folder());
-    ASSERT_TRUE(wait_until([&] { return committed(run_).size() >= 2 || !process_->running(); }, patience)) << process_->err();
+    ASSERT_TRUE(process_->until([&] { return committed(run_).size() >= 2 || !process_->running(); })) << process_->err();
     ASSERT_TRUE(process_->running()) << process_->err();
   }
   void fill() const {
@@ -58,21 +58,21 @@ class FullDisk : public testing::TestWithParam<bool> {
 
   bool says(const std::string& words) { return process_->err().find(words) != std::string::npos; }
   void wait_for(const std::string& words) {
-    ASSERT_TRUE(wait_until([&] { return says(words) || !process_->running(); }, patience)) << process_->err();
+    ASSERT_TRUE(process_->until([&] { return says(words) || !process_->running(); })) << process_->err();
     ASSERT_TRUE(says(words)) << process_->err();
   }
   /// Steps go on, whatever becomes of their lines in the metrics.
   void expect_steps_go_on() {
     const auto lines = [&] { return std::ranges::count(process_->out(), '\n'); };
     const auto before = lines();
-    EXPECT_TRUE(wait_until([&] { return lines() >= before + 5; }, patience)) << process_->err();
+    EXPECT_TRUE(process_->until([&] { return lines() >= before + 5; })) << process_->err();
   }
   void signal(int number) {
     const auto living = process_->ranks();
     ASSERT_TRUE(living.contains(1) && ::kill(living.at(1), number) == 0);
   }
   Ended end() {
-    auto ended = process_->wait(patience);
+    auto ended = process_->wait();
     EXPECT_TRUE(ended.in_time) << "hung\n" << ended.left << ended.err;
     EXPECT_TRUE(process_->nothing_left());
     return ended;

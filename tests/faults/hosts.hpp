@@ -36,7 +36,7 @@ class Hosts {
  private:
   static Ended nodes(const Words& words) {
     Process process{Words{FLOTILLA_NODES} + words, folder()};
-    return process.wait(patience);
+    return process.wait();
   }
 
   int ranks_;

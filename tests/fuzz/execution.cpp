@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iostream>
@@ -25,6 +26,7 @@ namespace flotilla::fuzz {
 namespace {
 
 constexpr std::int64_t most_output = 64 << 20;
+constexpr Seconds hang_bound_of_one{900};  // wall time; what computes is ended by its processor time, however busy the machine is
 constexpr rlim_t most_memory = rlim_t{6} << 30;
 
 /// Sanitizers reserve terabytes of addresses.
@@ -100,14 +102,15 @@ class Capture {
   int file_;
 };
 
-void limit(int resource, rlim_t most) {
-  const rlimit value{most, most};
+void limit(int resource, rlim_t most, rlim_t hard = 0) {
+  const rlimit value{most, std::max(most, hard)};
   ::setrlimit(static_cast<__rlimit_resource>(resource), &value);
 }
 
-[[noreturn]] void be_the_program(const Invocation& invocation) {
+[[noreturn]] void be_the_program(const Invocation& invocation, rlim_t processor_seconds) {
   ::setpgid(0, 0);
   limit(RLIMIT_CORE, 0);
+  if (processor_seconds > 0) limit(RLIMIT_CPU, processor_seconds, processor_seconds + 5);
   limit(RLIMIT_FSIZE, most_output);
   signals::ignore_file_size_limits();  // as main() does
   if (!sanitized) limit(RLIMIT_AS, most_memory);
@@ -118,17 +121,20 @@ void limit(int resource, rlim_t most) {
   std::_Exit(code);
 }
 
-/// Waits for the child's end; kills it and its own children at the deadline.
-void await(pid_t child, double seconds, Outcome& outcome) {
+/// Waits for the child's end; kills it and its own children where it hangs.
+void await(pid_t child, Outcome& outcome) {
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
   if (handle < 0) fail("pidfd_open");
   pollfd ended{handle, POLLIN, 0};
-  outcome.timed_out = ::poll(&ended, 1, static_cast<int>(seconds * 1000)) == 0;
+  outcome.timed_out = ::poll(&ended, 1, static_cast<int>(hang_bound_of_one.value * 1000)) == 0;
   ::close(handle);
   if (outcome.timed_out) ::kill(-child, SIGKILL);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+  outcome.processor_seconds = seconds(used.ru_utime) + seconds(used.ru_stime);
   ::kill(-child, SIGKILL);  // what it started and left behind
   if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
@@ -136,7 +142,7 @@ void await(pid_t child, double seconds, Outcome& outcome) {
 
 }  // namespace
 
-Outcome execute(const Invocation& invocation, double seconds) {
+Outcome execute(const Invocation& invocation, int processor_seconds) {
   const Capture out, err;
   std::cout.flush();
   const pid_t child = ::fork();
@@ -144,10 +150,10 @@ Outcome execute(const Invocation& invocation, double seconds) {
   if (child == 0) {
     out.take_over(STDOUT_FILENO);
     err.take_over(STDERR_FILENO);
-    be_the_program(invocation);
+    be_the_program(invocation, static_cast<rlim_t>(processor_seconds));
   }
   Outcome outcome;
-  await(child, seconds, outcome);
+  await(child, outcome);
   outcome.out = out.text();
   outcome.err = err.text();
   return outcome;

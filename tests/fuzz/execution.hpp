@@ -20,13 +20,15 @@ struct Outcome {
   int exit_code = -1;  ///< -1: ended by a signal
   int signal = 0;
   bool timed_out = false;
+  double processor_seconds = 0;
   std::string out, err;
 };
 
 /// Runs the program's commands in a forked process: a start costs a millisecond, and a crash ends the child alone. The caller has one
-/// thread. A child is killed after `seconds`, or when it holds more than a few GiB. Besides the program's commands it knows `tokens FILE`,
-/// which reads a token file as training does. Throws std::system_error where no process can be started.
-Outcome execute(const Invocation&, double seconds);
+/// thread. A child is ended by SIGXCPU after so many processor seconds (0: any), killed when it hangs, and refused more than a few GiB.
+/// Besides the program's commands it knows `tokens FILE`, which reads a token file as training does. Throws std::system_error where no
+/// process can be started.
+Outcome execute(const Invocation&, int processor_seconds);
 
 /// What no input may bring about, one line each; empty where all is as it should be: a signal, a time-out, an exit code outside the table
 /// or 70, memory that ran out, more than one error line or none where one is due, lines that are no messages, lines over 500 characters,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -39,7 +40,9 @@ using Lines = std::vector<std::string>;
 void judge_end(const Outcome& outcome, Lines& found) {
   static const std::set<int> known{0, 64, 65, 69, 75, 76, 77};
   if (outcome.timed_out)
-    found.push_back("ran into the time limit");
+    found.push_back(text("hung, after ", outcome.processor_seconds, " s of a processor"));
+  else if (outcome.signal == SIGXCPU)
+    found.push_back(text("did not end in ", outcome.processor_seconds, " s of a processor"));
   else if (outcome.signal != 0)
     found.push_back(text("ended by signal ", outcome.signal));
   else if (!known.contains(outcome.exit_code))

@@ -25,7 +25,7 @@ struct Settings {
   std::string kind;  ///< empty: all
   int executions = tests::of_tier(150, 2000);
   int seed = 1;
-  double seconds = 20;  ///< that one execution may take
+  int seconds = 20;     ///< of a processor that one execution may take
   fs::path keep;        ///< where inputs that led to findings are copied; empty: nowhere
   bool places = false;  ///< whether a message has to name the damaged input, too
   fs::path cases;       ///< a folder of kept cases to repeat in place of new damage
@@ -55,7 +55,7 @@ Settings settings_from(int argc, char** argv) {
     else if (c == 's')
       settings.seed = std::atoi(optarg);
     else if (c == 't')
-      settings.seconds = std::atof(optarg);
+      settings.seconds = std::atoi(optarg);
     else if (c == 'o')
       settings.keep = optarg;
     else if (c == 'c')

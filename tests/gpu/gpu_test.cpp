@@ -9,11 +9,12 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/gpu/kernel.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::gpu {
 namespace {
 
-constexpr Seconds limit{20};
+constexpr Seconds limit = tests::hang_bound();
 
 std::string error_of(const std::function<void()>& work) {
   try {

@@ -9,12 +9,13 @@
 #include "flotilla/inference/generate.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "support/refusal.hpp"
+#include "support/waiting.hpp"
 #include "weights/folder.hpp"
 
 namespace flotilla::inference {
 namespace {
 
-constexpr Seconds patience{120};
+constexpr Seconds patience = tests::hang_bound();
 constexpr int length = tests::ReferenceNumbers::length, sequences = tests::ReferenceNumbers::sequences;
 
 class ReferenceModel : public ::testing::TestWithParam<const char*> {

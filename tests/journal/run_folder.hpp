@@ -18,6 +18,7 @@
 #include "support/child.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::journal::testing {
 
@@ -36,13 +37,9 @@ inline void age(const std::filesystem::path& path, int seconds) {
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::seconds{seconds});
 }
 
-/// Waits until `condition` holds; a test failure after a minute.
+/// A test failure where `condition` never holds.
 inline void wait_until(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error{"waited for a minute in vain"};
-    usleep(2000);
-  }
+  if (!tests::until(condition, std::chrono::milliseconds{2})) throw std::runtime_error{"waited in vain"};
 }
 
 }  // namespace flotilla::journal::testing

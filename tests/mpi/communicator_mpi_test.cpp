@@ -12,11 +12,12 @@
 #include "mpi_try.hpp"
 #include "native.hpp"
 #include "support/refusal.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::mpi {
 namespace {
 
-constexpr Seconds patience{120};
+constexpr Seconds patience = tests::hang_bound();
 constexpr Seconds impatience{0.3};
 
 std::vector<std::byte> pattern(std::size_t size, int seed) {

@@ -32,7 +32,7 @@ Finished run_ranks(const std::string& how = "") {
   const flotilla::tests::TemporaryFolder folder;
   for (int attempt = 1;; ++attempt) {
     flotilla::tests::Process run{{"sh", "-c", text("exec ", MPIRUN, " -n 3 ", program, " ", how)}, folder.path()};
-    const auto ended = run.wait(std::chrono::seconds{45});
+    const auto ended = run.wait(flotilla::Seconds{45});
     const bool ranks_left = ended.left.find("(session_program)") != std::string::npos;
     if (ended.in_time || ranks_left || attempt == tries) return {ended.in_time ? ended.code : -1, text(ended.out, ended.err, ended.left)};
     std::cout << "only the launcher is left; once more: " << ended.left;

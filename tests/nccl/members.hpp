@@ -12,10 +12,11 @@
 #include "flotilla/gpu/device.hpp"
 #include "flotilla/nccl/communicator.hpp"
 #include "support/child.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::nccl::testing {
 
-constexpr Seconds limit{20};
+constexpr Seconds limit = tests::hang_bound();
 
 /// A process of a test: its stand-in device, a stream, and memory of the device by name of its use.
 struct Member {

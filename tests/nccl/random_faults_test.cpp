@@ -14,7 +14,7 @@ using testing::Member;
 constexpr int members = 3, rounds = 3, lost_peer = 77, dead = 9;
 constexpr int operations = 1 + 2 * rounds;  // of one communicator: its proof, and a sum and a message in each round
 constexpr std::size_t floats_each = 5000;
-constexpr Seconds soon{3}, patient{60}, to_give_up{5};
+constexpr Seconds to_give_up{5};
 
 struct Fault {
   std::string kind;
@@ -128,11 +128,11 @@ std::vector<int> run_with(const Fault& fault, Seconds deadline) {
 
 /// On a busy machine a member may be thought lost before the fault has come; then it gets more time.
 std::vector<int> run_until_it_comes(const Fault& fault) {
-  if (fault.goes_on()) return run_with(fault, patient);
-  auto codes = run_with(fault, soon);
-  const auto missed = [&] { return (fault.kills() || fault.stops()) && codes[static_cast<std::size_t>(fault.rank)] == lost_peer; };
-  for (Seconds deadline = 4 * soon; missed() && deadline < patient; deadline = 4 * deadline) codes = run_with(fault, deadline);
-  return codes;
+  if (fault.goes_on()) return run_with(fault, tests::hang_bound());
+  const auto missed = [&](const std::vector<int>& codes) {
+    return (fault.kills() || fault.stops()) && codes[static_cast<std::size_t>(fault.rank)] == lost_peer;
+  };
+  return tests::with_deadlines([&](Seconds deadline) { return run_with(fault, deadline); }, missed, {{3}, {12}, {48}, {192}});
 }
 
 void expect_end(const Fault& fault, int member, int code) {

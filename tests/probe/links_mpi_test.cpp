@@ -8,6 +8,7 @@
 #include "ping_pong.hpp"
 #include "probe/pretended_hosts.hpp"
 #include "support/refusal.hpp"
+#include "support/waiting.hpp"
 
 namespace {
 
@@ -16,7 +17,7 @@ using namespace flotilla;
 using fixture::pretended;
 using fixture::world;
 
-constexpr Seconds patience{120};
+constexpr Seconds patience = tests::hang_bound();
 
 TEST(MeasureLinks, EveryTwoHosts) {
   const auto links = probe::measure_links(world(), pretended(0), Seconds{0.3}, patience);

@@ -4,12 +4,13 @@
 
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::fixture {
 
 inline const comm::World& world() {
   static mpi::Session session;
-  static const comm::World all{session.world(), Seconds{120}};
+  static const comm::World all{session.world(), tests::hang_bound()};
   return all;
 }
 

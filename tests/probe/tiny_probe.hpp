@@ -2,11 +2,12 @@
 #include "flotilla/comm/world.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/probe.hpp"
+#include "support/waiting.hpp"
 
 /// What tests of a whole probe share: one world for a program, and a request that takes a moment.
 namespace flotilla::probe {
 
-inline constexpr Seconds patience{120};
+inline constexpr Seconds patience = tests::hang_bound();
 
 inline const comm::World& world() {
   static mpi::Session session;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "probe/pretended_hosts.hpp"
+#include "support/waiting.hpp"
 #include "timed_all_gather.hpp"
 
 namespace {
@@ -14,7 +15,7 @@ using namespace flotilla;
 using fixture::pretended;
 using fixture::world;
 
-constexpr Seconds patience{120};
+constexpr Seconds patience = tests::hang_bound();
 
 TEST(MeasureUplinks, TheSameOnEveryRankWhateverTheirNumber) {
   const auto uplinks = probe::measure_uplinks(world(), pretended(2), Seconds{0.1}, patience);

@@ -84,10 +84,10 @@ TEST(Asynchronous, WithoutRoomForTheCopySavesAreSynchronousAndOneLineSaysSo) {
 TEST(Asynchronous, AStopWaitsForTheSaveUnderWayAndThenSaves) {
   const auto directory = folder() / "stopped", plan = plan_file(1, 2, 1);
   Process training{train(directory, 2, asynchronous(plan, 1'000'000, {"--checkpoint.every=2", "--checkpoint.keep=0"})), folder()};
-  ASSERT_TRUE(wait_until([&] { return committed(directory).size() >= 3 || !training.running(); }, patience)) << training.err();
+  ASSERT_TRUE(training.until([&] { return committed(directory).size() >= 3 || !training.running(); })) << training.err();
   const auto living = training.ranks();
   ASSERT_TRUE(living.contains(1) && ::kill(living.at(1), SIGTERM) == 0) << training.err();
-  const auto ended = training.wait(patience);
+  const auto ended = training.wait();
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_TRUE(training.nothing_left());
   const auto newest = committed(directory).back();
@@ -112,10 +112,10 @@ TEST(Asynchronous, AChangeOfPlanWaitsForTheSaveUnderWay) {
     const auto plans = plans_of_run();
     return !plans.empty() && steps_logged(changed) >= plans[0].step + steps_after;
   };
-  ASSERT_TRUE(wait_until([&] { return there() || !training.running(); }, patience)) << training.out() << training.err();
+  ASSERT_TRUE(training.until([&] { return there() || !training.running(); })) << training.out() << training.err();
   const auto living = training.ranks();
   ASSERT_TRUE(living.contains(0) && ::kill(living.at(0), SIGTERM) == 0) << training.err();
-  const auto ended = training.wait(patience);
+  const auto ended = training.wait();
   ASSERT_EQ(ended.code, 75) << ended.err;
   const auto plans = plans_of_run();
   ASSERT_EQ(plans.size(), 1u) << ended.out << ended.err;

@@ -53,7 +53,7 @@ class Refused {
   };
   void finish_oldest() {
     auto& [process, there, code, parts] = waiting_.front();
-    const auto ended = process->wait(patience);
+    const auto ended = process->wait();
     EXPECT_TRUE(ended.in_time) << "hung\n" << ended.left << ended.err;
     EXPECT_TRUE(process->nothing_left());
     expect_line(ended, code, parts);
@@ -260,8 +260,8 @@ TEST(Starts, CopiesWithoutALauncherAreRefused) {
 class LongRun {
  public:
   explicit LongRun(int of_ranks, const Words& more = {})
-      : process_{train(there_, of_ranks, Words{"--training.steps=1000000", "--run.log-every=1000"} + more), folder()} {
-    EXPECT_TRUE(wait_until([&] { return steps_logged(there_) >= 2 || !process_.running(); }, patience));
+      : process_{with_all(train(there_, of_ranks, {"--training.steps=1000000", "--run.log-every=1000"}), more), folder()} {
+    EXPECT_TRUE(process_.until([&] { return steps_logged(there_) >= 2 || !process_.running(); }));
     EXPECT_TRUE(process_.running()) << process_.err();
   }
   const fs::path& there() const { return there_; }
@@ -271,7 +271,7 @@ class LongRun {
   }
   int pid(int rank) const { return process_.ranks().at(rank); }
   Ended wait() {
-    auto ended = process_.wait(patience);
+    auto ended = process_.wait();
     EXPECT_TRUE(ended.in_time) << ended.err;
     EXPECT_TRUE(process_.nothing_left()) << "a rank lives on";
     return ended;
@@ -286,7 +286,7 @@ TEST(Starts, TwoJobsOnOneRunDirectory) {
   LongRun first{ranks};
   expect_line(run(train(first.there(), ranks)), 69, {first.there().string(), text("pid ", first.pid(0))});
   const auto before = steps_logged(first.there());
-  EXPECT_TRUE(wait_until([&] { return steps_logged(first.there()) > before; }, patience)) << "the first is disturbed";
+  EXPECT_TRUE(until([&] { return steps_logged(first.there()) > before; })) << "the first is disturbed";
   first.signal(1, SIGTERM);
   const auto ended = first.wait();
   EXPECT_EQ(ended.code, 75) << ended.err;
@@ -296,10 +296,17 @@ TEST(Starts, TwoJobsOnOneRunDirectory) {
 class StoppedPeer : public testing::TestWithParam<int> {};
 
 TEST_P(StoppedPeer, IsNamed) {
-  // Long enough that no rank which is merely slow to get a processor is taken for silent.
-  LongRun all{3, {"--watch.interval=200ms", "--watch.deadline=6s"}};
-  all.signal(GetParam(), SIGSTOP);
-  expect_line(all.wait(), 77, {text("rank ", GetParam(), " on"), "has been silent for"});
+  const auto silent = text("rank ", GetParam(), " on");
+  std::optional<LongRun> run_of_three;
+  const auto ended = with_deadlines(
+      [&](Seconds deadline) {
+        run_of_three.emplace(3, Words{"--watch.interval=200ms", text("--watch.deadline=", deadline.value, "s")});
+        run_of_three->signal(GetParam(), SIGSTOP);
+        return run_of_three->wait();
+      },
+      [&](const Ended& one) { return one.err.find(silent) == std::string::npos; });
+  const LongRun& all = *run_of_three;
+  expect_line(ended, 77, {silent, "has been silent for"});
   const auto outcome = journal::read_outcome(all.there());
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->exit_code, ExitCode::lost_peer);

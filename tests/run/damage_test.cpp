@@ -127,13 +127,13 @@ TEST_F(Damage, ADiskThatIsTooSmallForASaveIsWaitedFor) {
   const auto there = disk_folder / "run";
   Process process{train(there, ranks, steps(9, 2)), folder()};  // room for two, and the third is there before the first goes
   const auto waits = [&] { return process.err().find("waiting for room to save step 9") != std::string::npos; };
-  ASSERT_TRUE(wait_until([&] { return waits() || !process.running(); }, patience)) << process.err();
+  ASSERT_TRUE(process.until([&] { return waits() || !process.running(); })) << process.err();
   ASSERT_TRUE(waits()) << process.err();
   for (const char* part : {"step-6", "the disk is too small", "free"})
     EXPECT_NE(process.err().find(part), std::string::npos) << process.err();
   EXPECT_EQ(committed(there), (std::vector<std::int64_t>{2, 4}));
   fs::remove_all(there / "step-2");
-  const auto ended = process.wait(patience);
+  const auto ended = process.wait();
   EXPECT_TRUE(ended.in_time) << ended.left << ended.err;
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(committed(there).back(), 9);

@@ -38,9 +38,9 @@ TEST(DocumentsRun, AreTheSameOnAnyRanksThroughAKill) {
     unbroken();
     const Words plan = ranks == 2 ? Words{"--plan", plan_file(1, 2, 1)} : Words{};
     Process process{job(run, ranks, plan), folder()};
-    EXPECT_TRUE(wait_until([&] { return steps_logged(run) >= 6 || !process.running(); }, patience)) << process.err();
+    EXPECT_TRUE(process.until([&] { return steps_logged(run) >= 6 || !process.running(); })) << process.err();
     for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
-    process.wait(patience);
+    process.wait();
     const auto ended = tests::run(job(run, ranks == 2 ? 3 : 2, ranks == 3 ? Words{"--plan", plan_file(1, 1, 2)} : Words{}));
     ASSERT_EQ(ended.code, 0) << ended.err;
     expect_as_unbroken(run);

@@ -85,10 +85,10 @@ TEST(Feedback, KilledWhileItIsWrittenLeavesNoneOrAWholeOne) {
     const auto run_ = folder() / text("killed-", round);
     {
       Process process{job(run_, 1000000, {"--checkpoint.every=5"}), folder()};
-      ASSERT_TRUE(wait_until([&] { return steps_logged(run_) >= 19 || !process.running(); }, patience)) << process.err();
+      ASSERT_TRUE(process.until([&] { return steps_logged(run_) >= 19 || !process.running(); })) << process.err();
       std::this_thread::sleep_for(std::chrono::microseconds{random() % 6000});
       for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
-      process.wait(patience);
+      process.wait();
       EXPECT_TRUE(process.nothing_left());
     }
     if (fs::exists(corrected_profile(run_))) {

@@ -31,12 +31,12 @@ TEST(Signals, AStormOfThemIsOneRequest) {
   const auto directory = folder() / "storm";
   const int ranks = 2;
   Process process{train(directory, ranks, {"--training.steps=100000", "--training.warmup-steps=0"}), folder()};
-  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) >= 3 || !process.running(); }, patience)) << process.err();
+  ASSERT_TRUE(process.until([&] { return steps_logged(directory) >= 3 || !process.running(); })) << process.err();
   const auto victims = process.ranks();
   ASSERT_EQ(static_cast<int>(victims.size()), ranks);
   for (int burst = 0; burst < 2000; ++burst)
     for (const auto& [rank, pid] : victims) ::kill(pid, burst % 2 == 0 ? SIGUSR1 : SIGUSR2);
-  const auto ended = process.wait(patience);
+  const auto ended = process.wait();
   EXPECT_EQ(ended.code, 75) << ended.out << ended.err;
   ASSERT_EQ(committed(directory).size(), 1u);
   EXPECT_EQ(committed(directory).back(), static_cast<std::int64_t>(losses(directory).size()));

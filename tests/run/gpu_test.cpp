@@ -93,11 +93,11 @@ TEST(OnGpus, AModelIsLookedAtAsOnCpus) {
 TEST(OnGpus, AKilledRunGoesOnOnCpus) {
   const auto there = folder() / "killed";
   Process process{train(there, ranks, job(1'000'000, "gpu") + Words{"--checkpoint.every=1", "--checkpoint.keep=2"}), folder()};
-  EXPECT_TRUE(wait_until([&] { return committed(there).size() >= 2 || !process.running(); }, patience)) << process.err();
+  EXPECT_TRUE(process.until([&] { return committed(there).size() >= 2 || !process.running(); })) << process.err();
   const auto living = process.ranks();
   ASSERT_TRUE(living.contains(1)) << process.err();
   ::kill(living.at(1), SIGKILL);
-  EXPECT_TRUE(process.wait(patience).in_time);
+  EXPECT_TRUE(process.wait().in_time);
   EXPECT_TRUE(process.nothing_left());
   const auto saved = committed(there);
   ASSERT_FALSE(saved.empty());
@@ -115,12 +115,12 @@ TEST(OnGpus, APlanChangesInPlace) {
   const auto plans = [&] {
     return fs::exists(there / "metrics.jsonl") ? journal::read_metrics(there).plans : std::vector<journal::PlanRecord>{};
   };
-  EXPECT_TRUE(wait_until([&] { return !plans().empty() || !training.running(); }, patience)) << training.err();
+  EXPECT_TRUE(training.until([&] { return !plans().empty() || !training.running(); })) << training.err();
   const auto before = steps_logged(there);
-  EXPECT_TRUE(wait_until([&] { return steps_logged(there) >= before + 2 || !training.running(); }, patience)) << training.err();
+  EXPECT_TRUE(training.until([&] { return steps_logged(there) >= before + 2 || !training.running(); })) << training.err();
   const auto living = training.ranks();
   ASSERT_TRUE(living.contains(0) && ::kill(living.at(0), SIGTERM) == 0) << training.err();
-  const auto ended = training.wait(patience);
+  const auto ended = training.wait();
   EXPECT_EQ(ended.code, 75) << ended.err;
   ASSERT_EQ(plans().size(), 1u) << ended.out << ended.err;
   EXPECT_EQ(plans()[0].refused, "");

@@ -31,10 +31,10 @@ const std::map<std::int64_t, double>& unbroken(std::int64_t steps) {
 /// Ends the run by a signal to `rank` as soon as `when` holds; how it ended.
 template <class Condition>
 Ended stop_when(Process& process, int rank, Condition when) {
-  EXPECT_TRUE(wait_until([&] { return when() || !process.running(); }, patience)) << process.err();
+  EXPECT_TRUE(process.until([&] { return when() || !process.running(); })) << process.err();
   const auto living = process.ranks();
   EXPECT_TRUE(living.contains(rank) && ::kill(living.at(rank), SIGTERM) == 0);
-  auto ended = process.wait(patience);
+  auto ended = process.wait();
   EXPECT_TRUE(ended.in_time) << "hung\n" << ended.left << ended.out << ended.err;
   EXPECT_TRUE(process.nothing_left());
   EXPECT_EQ(ended.code, 75) << ended.out << ended.err;

@@ -60,7 +60,7 @@ class Kill : public testing::TestWithParam<Way> {
       return std::any_of(saves.begin(), saves.end(), [&](const auto& save) { return !old_saves.contains(save); });
     };
     const Milliseconds pause{moment == Moment::saving ? 2 : 10};  // a save of so small a model is over at once
-    EXPECT_TRUE(wait_until([&] { return there() || !process.running(); }, patience, pause)) << process.out() << process.err();
+    EXPECT_TRUE(process.until([&] { return there() || !process.running(); }, pause)) << process.out() << process.err();
     const int longest[] = {1500, 60, 60};  // ms
     std::this_thread::sleep_for(Milliseconds{random_() % static_cast<unsigned>(longest[static_cast<int>(moment)])});
     return process.running();
@@ -86,15 +86,16 @@ class Kill : public testing::TestWithParam<Way> {
     const auto victim = static_cast<int>(random_() % ranks);
     const auto moment = any_moment();
     if (!reach(process, moment)) {
-      EXPECT_EQ(process.wait(patience).code, 0) << process.err();
+      EXPECT_EQ(process.wait().code, 0) << process.err();
       return false;
     }
     const auto living = process.ranks();
     const bool hit = living.contains(victim) && ::kill(living.at(victim), SIGKILL) == 0;
-    EXPECT_TRUE(wait_until([&] { return process.ranks().empty(); }, patience, Milliseconds{20})) << "the others hang\n"
-                                                                                                 << process.states() << process.err();
-    // Open MPI 4.1's launcher can hang when a rank dies while it connects to it. Then no rank is left, and we end the launcher.
-    const auto ended = process.wait(Milliseconds{10000});
+    EXPECT_TRUE(process.until([&] { return process.ranks().empty(); }, Milliseconds{20})) << "the others hang\n"
+                                                                                          << process.states() << process.err();
+    // Open MPI 4.1's launcher can hang when a rank dies while it connects to it. Then no rank is left, nothing moves, and we end the
+    // launcher.
+    const auto ended = process.wait(Seconds{20});
     EXPECT_TRUE(process.nothing_left());
     // Its victim may end by itself between the look at it and the blow: such a run is over, and is looked at as every other that is.
     if (!hit || ended.code == 0) return false;

@@ -75,9 +75,9 @@ TEST(LocalCheckpoints, OfAdaptersHaveTheSameBitsThroughAKill) {
   ASSERT_EQ(run(plain(base, 3)).code, 0);
   const Words lora{"--lora.rank=4", "--lora.alpha=8", "--from", (base / "step-3").string(), "--training.decay-steps=1000000"};
   Process process{local(directory, 1'000'000, lora), folder()};
-  EXPECT_TRUE(wait_until([&] { return steps_logged(directory) >= 8 || !process.running(); }, patience)) << process.err();
+  EXPECT_TRUE(process.until([&] { return steps_logged(directory) >= 8 || !process.running(); })) << process.err();
   for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
-  process.wait(patience);
+  process.wait();
   ASSERT_FALSE(saved_locally(directory).empty());
   const auto last = losses(directory).rbegin()->first + 4;
   const auto ended = run(local(directory, last, lora));
@@ -98,10 +98,10 @@ void train_until_only_local(const fs::path& directory, std::int64_t step) {
     const bool full = process.err().find("stays on the nodes' storage until there is room") != std::string::npos;
     return full && !steps.empty() && steps.back() > step;
   };
-  ASSERT_TRUE(wait_until([&] { return there() || !process.running(); }, patience)) << process.out() << process.err();
+  ASSERT_TRUE(process.until([&] { return there() || !process.running(); })) << process.out() << process.err();
   ASSERT_TRUE(there()) << process.out() << process.err();
   for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
-  process.wait(patience);
+  process.wait();
 }
 
 TEST(LocalCheckpoints, AKilledRunGoesOnFromWhatIsOnTheNodesOnly) {
@@ -147,7 +147,7 @@ TEST(LocalCheckpoints, StorageThatGoesAwayIsPassedOver) {
   for (const std::string asynchronous : {"false", "true"}) {
     const auto directory = folder() / ("gone-" + asynchronous);
     Process process{local(directory, 1'000'000, {"--checkpoint.asynchronous=" + asynchronous}), folder()};
-    ASSERT_TRUE(wait_until([&] { return !saved_locally(directory).empty() || !process.running(); }, patience)) << process.err();
+    ASSERT_TRUE(process.until([&] { return !saved_locally(directory).empty() || !process.running(); })) << process.err();
     ASSERT_TRUE(process.running()) << process.out() << process.err();
     fs::remove_all(node(directory, 1));
     write(node(directory, 1), "a file");
@@ -156,10 +156,10 @@ TEST(LocalCheckpoints, StorageThatGoesAwayIsPassedOver) {
     const auto there = [&] {
       return process.err().find(words) != std::string::npos && !committed(directory).empty() && committed(directory).back() > before;
     };
-    EXPECT_TRUE(wait_until([&] { return there() || !process.running(); }, patience)) << process.out() << process.err();
+    EXPECT_TRUE(process.until([&] { return there() || !process.running(); })) << process.out() << process.err();
     const auto living = process.ranks();
     ASSERT_TRUE(living.contains(1) && ::kill(living.at(1), SIGTERM) == 0) << process.err();
-    const auto ended = process.wait(patience);
+    const auto ended = process.wait();
     EXPECT_EQ(ended.code, 75) << ended.err;
     EXPECT_EQ(committed(directory).back(), journal::read_metrics(directory).steps.back().step);
   }

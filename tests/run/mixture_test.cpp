@@ -138,9 +138,9 @@ TEST(MixtureRun, IsTheSameOnAnyRanksThroughAKill) {
     const auto run = folder() / text("killed-on-", ranks);
     unbroken();
     Process process{mixture().train(run, ranks), folder()};
-    EXPECT_TRUE(wait_until([&] { return steps_logged(run) >= 8 || !process.running(); }, patience)) << process.err();
+    EXPECT_TRUE(process.until([&] { return steps_logged(run) >= 8 || !process.running(); })) << process.err();
     for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
-    process.wait(patience);
+    process.wait();
     const auto ended = tests::run(mixture().train(run, ranks == 3 ? 5 : 3));
     ASSERT_EQ(ended.code, 0) << ended.err;
     EXPECT_EQ(ended.err.find("tokenizing"), std::string::npos) << "it is done: " << ended.err;
@@ -172,9 +172,9 @@ TEST(MixtureRun, StoppedWhileItTokenizesGoesOnFromThere) {
   write(large.path("web-1.jsonl"), lines(1, 60000));
   const auto run = folder() / "stopped-early";
   Process process{large.train(run, 2), folder()};
-  EXPECT_TRUE(wait_until([&] { return fs::exists(large.path("flotilla-tokens")) || !process.running(); }, patience)) << process.err();
+  EXPECT_TRUE(process.until([&] { return fs::exists(large.path("flotilla-tokens")) || !process.running(); })) << process.err();
   for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGTERM);
-  const auto stopped = process.wait(patience);
+  const auto stopped = process.wait();
   EXPECT_EQ(stopped.code, 75) << stopped.err;
   const auto ended = tests::run(with(large.train(run, 2), "--training.steps=", "3"));
   EXPECT_EQ(ended.code, 0) << ended.err;

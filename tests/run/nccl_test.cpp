@@ -21,18 +21,21 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{"replicas", 2, 1, 1}, {"stages", 1, 2, 1}, {"shards", 1, 1, 2}};
 
-/// What a late rank must not exceed, and what tells that one hangs.
-Words patience_of(int seconds) { return {text("--comm.deadline=", seconds, "s"), text("--watch.deadline=", seconds, "s")}; }
+/// Where a rank hangs or falls silent on purpose: what tells it.
+Words within(Words command, Seconds deadline) {
+  return with_all(std::move(command), {text("--comm.deadline=", deadline.value, "s"), text("--watch.deadline=", deadline.value, "s")});
+}
+const std::vector<Seconds> deadlines{{8}, {32}, {128}};
 
 /// NCCL always: what stand-ins measure says nothing of what is fast.
-Words job(const Shape& shape, const Words& more = {}, int seconds = 8) {
+Words job(const Shape& shape, const Words& more = {}) {
   return Words{text("--training.steps=", steps),
                "--training.warmup-steps=2",
                "--model.dropout=0.1",
                "--device=gpu",
                "--comm.transport=nccl",
                "--plan=" + plan_file(shape.data, shape.pipeline, shape.tensor).string()} +
-         patience_of(seconds) + more;
+         more;
 }
 
 fs::path fresh_run() {
@@ -46,7 +49,7 @@ const std::map<std::int64_t, double>& expected(const Shape& shape) {
   auto& curve = known[shape.name];
   if (curve.empty()) {
     const auto there = fresh_run();
-    const auto ended = run(with(train(there, ranks, job(shape, {}, 60)), "--comm.transport=", "mpi"));
+    const auto ended = run(with(train(there, ranks, job(shape)), "--comm.transport=", "mpi"));
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_EQ(ended.out.find("NCCL 2."), std::string::npos) << ended.out;
     curve = losses(there);
@@ -77,7 +80,7 @@ fs::path measured_profile() { return folder() / text("profile-", ranks, ".json")
 TEST(OverNccl, ByDefaultAGroupTakesWhatMeasuredFaster) {
   for (const auto& shape : {shapes[0], shapes[1]}) {
     const auto there = fresh_run();
-    const auto ended = run(with(train(there, ranks, job(shape, {}, 60)), "--comm.transport=", "auto"));
+    const auto ended = run(with(train(there, ranks, job(shape)), "--comm.transport=", "auto"));
     expect_curve(shape, there, ended, shape.name);
     const bool by_nccl = contains(ended.out, "NCCL for "), through_hosts = contains(ended.out, "the hosts' memory for ");
     EXPECT_TRUE(by_nccl || through_hosts) << ended.out;
@@ -90,7 +93,7 @@ TEST(OverNccl, ByDefaultAGroupTakesWhatMeasuredFaster) {
 /// The same with links that somebody measured otherwise: each way of choosing, on the same devices.
 TEST(OverNccl, TheProfileDecides) {
   static_cast<void>(expected(shapes[0]));
-  ASSERT_EQ(run(with(train(fresh_run(), ranks, job(shapes[0], {}, 60)), "--comm.transport=", "auto")).code, 0);
+  ASSERT_EQ(run(with(train(fresh_run(), ranks, job(shapes[0])), "--comm.transport=", "auto")).code, 0);
   for (const bool fast : {true, false}) {
     auto profile = files::read_profile(measured_profile());
     for (auto& known : profile.device_links)
@@ -98,7 +101,7 @@ TEST(OverNccl, TheProfileDecides) {
     const auto file = folder() / text("profile-", fast, ".json");
     files::write_profile(file, profile);
     const auto there = fresh_run();
-    const auto command = with(train(there, ranks, job(shapes[0], {}, 60)), "--comm.transport=", "auto");
+    const auto command = with(train(there, ranks, job(shapes[0])), "--comm.transport=", "auto");
     const auto ended = run(with(command, "--probe.file=", file.string()));
     expect_curve(shapes[0], there, ended, fast ? "fast" : "slow");
     EXPECT_EQ(contains(ended.out, "NCCL for "), fast) << ended.out;
@@ -117,7 +120,7 @@ Words cuda_aware(const Words& more = {}) {
 TEST(OverDeviceMpi, ARunHasTheBitsOfOneThroughTheHosts) {
   for (const auto& shape : {shapes[1], shapes[2]}) {
     const auto there = fresh_run();
-    const auto ended = run(with(train(there, ranks, job(shape, {}, 60)), "--comm.transport=", "device-mpi"), cuda_aware());
+    const auto ended = run(with(train(there, ranks, job(shape)), "--comm.transport=", "device-mpi"), cuda_aware());
     expect_curve(shape, there, ended, shape.name);
     EXPECT_TRUE(contains(ended.out, "MPI on device memory, ")) << ended.out;
     EXPECT_EQ(ended.out.find("NCCL 2.28.9, "), std::string::npos) << ended.out;
@@ -133,7 +136,7 @@ TEST(OverDeviceMpi, IsRefusedInOneLineWhereTheLibraryTakesNone) {
 
 TEST(OverDeviceMpi, AGroupThatFailsItsProofGoesThroughTheHostsAndSaysSo) {
   const auto there = fresh_run();
-  const auto ended = run(with(train(there, ranks, job(shapes[0], {}, 60)), "--comm.transport=", "device-mpi"),
+  const auto ended = run(with(train(there, ranks, job(shapes[0])), "--comm.transport=", "device-mpi"),
                          cuda_aware({"FLOTILLA_STANDIN_MPI_FAULTS=wrong@3:1"}));
   expect_curve(shapes[0], there, ended, "wrong bytes");
   EXPECT_TRUE(contains(ended.err, " goes on through the hosts' memory: rank ")) << ended.err;
@@ -143,7 +146,7 @@ TEST(OverDeviceMpi, AGroupThatFailsItsProofGoesThroughTheHostsAndSaysSo) {
 TEST(OverDeviceMpi, TheProfileDecides) {
   const auto file = folder() / "profile-device-mpi.json";
   const auto command = [&](const fs::path& there) {
-    return with(with(train(there, ranks, job(shapes[1], {}, 60)), "--comm.transport=", "auto"), "--probe.file=", file.string());
+    return with(with(train(there, ranks, job(shapes[1])), "--comm.transport=", "auto"), "--probe.file=", file.string());
   };
   ASSERT_EQ(run(command(fresh_run()), cuda_aware()).code, 0);
   auto profile = files::read_profile(file);
@@ -164,8 +167,13 @@ TEST(OverDeviceMpi, TheProfileDecides) {
 
 TEST(OverNccl, AGroupThatFailsItsProofGoesOnOverMpiAndSaysSo) {
   for (const std::string fault : {"init_hang:1", "wrong@all:1"}) {
-    const auto there = fresh_run();
-    const auto ended = run(train(there, ranks, job(shapes[0])), {"FLOTILLA_STANDIN_NCCL_FAULTS=" + fault});
+    fs::path there;
+    const auto attempt = [&](Seconds deadline) {
+      there = fresh_run();
+      return run(within(train(there, ranks, job(shapes[0])), deadline), {"FLOTILLA_STANDIN_NCCL_FAULTS=" + fault});
+    };
+    const auto ended = with_deadlines(
+        attempt, [](const Ended& one) { return one.code != 0; }, deadlines);
     expect_curve(shapes[0], there, ended, fault);
     EXPECT_TRUE(contains(ended.err, "goes on over MPI: rank ")) << fault << '\n' << ended.err;
     EXPECT_TRUE(contains(ended.err, "the data-parallel group of rank 0 on ")) << fault << '\n' << ended.err;
@@ -181,8 +189,7 @@ TEST(OverNccl, APlanChangesInPlaceAndGroupsAreFormedAnew) {
   const auto under = [&](const fs::path& there, const fs::path& plan, std::int64_t last, const char* transport) {
     return train(there, four,
                  Words{text("--training.steps=", last), "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4",
-                       "--model.dropout=0.1", "--device=auto", "--plan=" + plan.string(), text("--comm.transport=", transport)} +
-                     patience_of(60));
+                       "--model.dropout=0.1", "--device=auto", "--plan=" + plan.string(), text("--comm.transport=", transport)});
   };
   const auto changed = fresh_run(), restarted = fresh_run();
   fs::create_directories(changed);
@@ -191,12 +198,12 @@ TEST(OverNccl, APlanChangesInPlaceAndGroupsAreFormedAnew) {
   const auto plans = [&] {
     return fs::exists(changed / "metrics.jsonl") ? journal::read_metrics(changed).plans : std::vector<journal::PlanRecord>{};
   };
-  EXPECT_TRUE(wait_until([&] { return !plans().empty() || !training.running(); }, patience)) << training.err();
+  EXPECT_TRUE(training.until([&] { return !plans().empty() || !training.running(); })) << training.err();
   const auto before = steps_logged(changed);
-  EXPECT_TRUE(wait_until([&] { return steps_logged(changed) >= before + after || !training.running(); }, patience)) << training.err();
+  EXPECT_TRUE(training.until([&] { return steps_logged(changed) >= before + after || !training.running(); })) << training.err();
   const auto living = training.ranks();
   ASSERT_TRUE(living.contains(0) && ::kill(living.at(0), SIGTERM) == 0) << training.err();
-  const auto ended = training.wait(patience);
+  const auto ended = training.wait();
   ASSERT_EQ(ended.code, 75) << ended.err;
   EXPECT_TRUE(training.nothing_left());
   EXPECT_TRUE(contains(ended.out, "NCCL 2.28.9")) << ended.out;
@@ -258,23 +265,40 @@ void expect_line(const Fault& fault, const std::string& line) {
   EXPECT_TRUE(late || contains(line, "rank 0 on ") || contains(line, "rank 1 on ")) << fault.describe() << ": " << line;
 }
 
-/// What a run with the fault said. `seconds`: in which what hangs is to be found.
-std::string expect_end(const Fault& fault, int seconds = 8) {
-  const auto there = fresh_run();
+struct Faulty {
+  fs::path there;
+  Ended ended;
+  bool came = true;  ///< the fault, before a rank was missed
+};
+
+/// `deadline`: in which what hangs is to be found.
+Faulty run_with(const Fault& fault, Seconds deadline) {
+  Faulty one{fresh_run(), {}};
+  const auto& there = one.there;
+  auto command = train(there, ranks, job(fault.shape));
   // Only a hang needs to be found soon; a rank that is late on a busy machine is none.
-  auto command = train(there, ranks, job(fault.shape, {}, fault.goes_on() && !fault.in_forming() ? 60 : seconds));
+  if (!fault.goes_on() || fault.in_forming()) command = within(command, deadline);
   if (!fault.goes_on()) command = with(command, "--training.steps=", "1000000");  // there is always an operation of that number
   Process process{command, folder(), fault.environment()};
   if (fault.signal != 0) {
     // While it trains: a rank that is stopped in MPI_Init is the launcher's.
-    EXPECT_TRUE(wait_until([&] { return steps_logged(there) > fault.operation % 5 || !process.running(); }, patience)) << process.err();
+    EXPECT_TRUE(process.until([&] { return steps_logged(there) > fault.operation % 5 || !process.running(); })) << process.err();
     const auto living = process.ranks();
-    if (!living.contains(fault.rank)) ADD_FAILURE() << process.err();
-    if (living.contains(fault.rank)) ::kill(living.at(fault.rank), fault.signal);
+    one.came = living.contains(fault.rank) && ::kill(living.at(fault.rank), fault.signal) == 0;
   }
-  const auto ended = process.wait(patience);
+  one.ended = process.wait();
+  const auto& ended = one.ended;
   EXPECT_TRUE(ended.in_time) << fault.describe() << '\n' << ended.left << ended.err;
-  EXPECT_TRUE(process.nothing_left(Milliseconds{10000})) << fault.describe() << '\n' << ended.err;
+  EXPECT_TRUE(process.nothing_left()) << fault.describe() << '\n' << ended.err;
+  if (fault.in_forming()) one.came = ended.code == 0;
+  return one;
+}
+
+/// What a run with the fault said.
+std::string expect_end(const Fault& fault) {
+  const auto [there, ended, came] =
+      with_deadlines([&](Seconds deadline) { return run_with(fault, deadline); }, [](const Faulty& one) { return !one.came; }, deadlines);
+  EXPECT_TRUE(came) << fault.describe() << '\n' << ended.err;
   if (fault.goes_on())
     expect_curve(fault.shape, there, ended, fault.describe());
   else if (fault.launcher_ends())
@@ -297,11 +321,11 @@ TEST(OverNccl, FaultsInACollectiveAndInASendEndTheRun) {
 
 TEST(OverNccl, ARankThatIsStoppedIsNoticed) { expect_end({"stop", shapes[1], 1, 2, SIGSTOP, false}); }
 
-/// FLOTILLA_NCCL_FAULTS=N[:SEED[:SECONDS]]: so many, drawn at random. A machine that is busy with other work needs more seconds.
+/// FLOTILLA_NCCL_FAULTS=N[:SEED]: so many, drawn at random.
 TEST(OverNccl, RandomFaults) {
   const char* wanted = std::getenv("FLOTILLA_NCCL_FAULTS");
-  int count = 2, seed = 1, seconds = 8;
-  if (wanted != nullptr) std::sscanf(wanted, "%d:%d:%d", &count, &seed, &seconds);
+  int count = 2, seed = 1;
+  if (wanted != nullptr) std::sscanf(wanted, "%d:%d", &count, &seed);
   for (int i = 0; i < count; ++i) {
     std::mt19937 random{static_cast<unsigned>(1000 * seed + i)};
     const auto one_of = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -317,7 +341,7 @@ TEST(OverNccl, RandomFaults) {
     if (fault.kind == "stop") fault.signal = SIGSTOP;
     SCOPED_TRACE(text("fault ", i, " of seed ", seed, ": ", fault.describe()));
     const int before = failures();
-    const auto said = expect_end(fault, seconds);
+    const auto said = expect_end(fault);
     if (count > 10)
       std::printf("%d %s: %s, %s\n", i, fault.describe().c_str(), failures() > before ? "FAILED" : "ok", said.c_str()), std::fflush(stdout);
   }

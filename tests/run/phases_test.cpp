@@ -121,9 +121,9 @@ TEST(PhasesRun, IsTheSameThroughKills) {
   const auto run = folder() / "killed";
   for (const int kill_after : {4, 12, 20}) {
     Process process{phases(run, 2, {"--checkpoint.every=3"}), folder()};
-    EXPECT_TRUE(wait_until([&] { return !process.running() || steps_logged(run) >= kill_after; }, patience)) << process.err();
+    EXPECT_TRUE(process.until([&] { return !process.running() || steps_logged(run) >= kill_after; })) << process.err();
     for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
-    process.wait(patience);
+    process.wait();
   }
   const auto ended = tests::run(phases(run, 3));
   ASSERT_EQ(ended.code, 0) << ended.err;

@@ -19,19 +19,12 @@
 
 #include "flotilla/base/text.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/waiting.hpp"
 
 /// Programs started, watched and killed by a test. Whatever a test does, nothing that it started outlives it.
 namespace flotilla::tests {
 
 using Milliseconds = std::chrono::milliseconds;
-
-/// Polls until `condition` holds; false when `patience` passes first.
-template <class Condition>
-bool wait_until(Condition condition, Milliseconds patience, Milliseconds pause = Milliseconds{10}) {
-  for (const auto end = std::chrono::steady_clock::now() + patience; !condition(); std::this_thread::sleep_for(pause))
-    if (std::chrono::steady_clock::now() > end) return false;
-  return true;
-}
 
 /// How a program ended.
 struct Ended {
@@ -67,10 +60,29 @@ class Process {
     return !status_;
   }
 
-  /// Kills everything when it does not end within `patience`.
-  Ended wait(Milliseconds patience) {
+  /// What it and its children have written and computed so far: while this changes, it does not hang.
+  std::int64_t progress() const {
+    std::error_code none;
+    std::int64_t sum = 0;
+    for (const auto& file : {out_, err_})
+      if (const auto size = std::filesystem::file_size(file, none); !none) sum += static_cast<std::int64_t>(size);
+    for (const auto& [pid, ignored] : marked()) sum += processor_ticks(pid);
+    return sum;
+  }
+
+  /// Waits for `condition` while it runs; whether that holds then.
+  template <class Condition>
+  bool until(Condition condition, Milliseconds pause = Milliseconds{10}, Seconds standstill = standstill_bound()) {
+    const auto over = [&] { return condition() || !running(); };
+    return tests::until(
+               over, [&] { return progress(); }, pause, standstill) &&
+           condition();
+  }
+
+  /// Waits for its end. Kills everything when it hangs, after so long in which nothing moves.
+  Ended wait(Seconds standstill = standstill_bound()) {
     Ended ended;
-    ended.in_time = wait_until([&] { return !running(); }, patience);
+    ended.in_time = until([&] { return !running(); }, Milliseconds{10}, standstill);
     if (!ended.in_time) {
       ended.left = states();
       kill_everything();
@@ -94,8 +106,8 @@ class Process {
   }
 
   /// Everything that was started has ended, given a moment: a launcher may go just before its last child.
-  bool nothing_left(Milliseconds patience = Milliseconds{120000}) {
-    return wait_until([&] { return !running() && marked().empty(); }, patience, Milliseconds{20});
+  bool nothing_left() {
+    return tests::until([&] { return !running() && marked().empty(); }, [&] { return progress(); }, Milliseconds{20});
   }
 
   /// A line for each living process: id, name, state.
@@ -117,6 +129,19 @@ class Process {
   }
 
  private:
+  /// Clock ticks in user and system mode; 0 where it has ended.
+  static std::int64_t processor_ticks(int pid) {
+    const auto stat = content(text("/proc/", pid, "/stat"));
+    const auto name_end = stat.rfind(')');
+    if (name_end == std::string::npos) return 0;
+    std::istringstream fields{stat.substr(name_end + 1)};
+    std::string field;
+    for (int i = 0; i < 11; ++i) fields >> field;  // state to cmajflt
+    std::int64_t user = 0, system = 0;
+    fields >> user >> system;
+    return user + system;
+  }
+
   static int& count() {
     static int count = 0;
     return count;

@@ -10,7 +10,7 @@ constexpr int ranks = 3, endless = 1'000'000;  // steps: how many are done until
 const int steps_after = fewer_on_gpus(30, 6);  // of the change, at least, that are compared
 
 Ended control(const fs::path& run, const fs::path& plan) {
-  return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string(), "--wait=250s"});
+  return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string(), text("--wait=", hang_bound_option())});
 }
 
 /// Leaves the request for the start to find, so that the step of the change is known: it is made after the first one.
@@ -41,13 +41,12 @@ TEST(Replan, LossesAreThoseOfARestartUnderTheNewPlan) {
     const auto plans_of_run = [&] {
       return fs::exists(changed / "metrics.jsonl") ? journal::read_metrics(changed).plans : std::vector<journal::PlanRecord>{};
     };
-    ASSERT_TRUE(wait_until([&] { return !plans_of_run().empty() || !training.running(); }, patience)) << training.out() << training.err();
+    ASSERT_TRUE(training.until([&] { return !plans_of_run().empty() || !training.running(); })) << training.out() << training.err();
     const auto before = steps_logged(changed);
-    ASSERT_TRUE(wait_until([&] { return steps_logged(changed) >= before + steps_after || !training.running(); }, patience))
-        << training.err();
+    ASSERT_TRUE(training.until([&] { return steps_logged(changed) >= before + steps_after || !training.running(); })) << training.err();
     const auto living = training.ranks();
     ASSERT_TRUE(living.contains(0) && ::kill(living.at(0), SIGTERM) == 0) << training.err();
-    const auto ended = training.wait(patience);
+    const auto ended = training.wait();
     ASSERT_EQ(ended.code, 75) << ended.err;
     EXPECT_TRUE(training.nothing_left());
     const auto plans = plans_of_run();
@@ -70,7 +69,7 @@ TEST(Replan, LossesAreThoseOfARestartUnderTheNewPlan) {
 TEST(Replan, ARequestWhileItRunsIsAnswered) {
   const auto directory = folder() / "asked";
   Process training{train(directory, ranks, {text("--training.steps=", endless), "--plan=" + plan_file(1, 1, 1).string()}), folder()};
-  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 5; }, patience)) << training.err();
+  ASSERT_TRUE(training.until([&] { return steps_logged(directory) > 5; })) << training.err();
   const auto good = control(directory, plan_file(1, 3, 1));
   EXPECT_EQ(good.code, 0) << good.err;
   EXPECT_NE(good.out.find("changed after step "), std::string::npos) << good.out;
@@ -82,9 +81,9 @@ TEST(Replan, ARequestWhileItRunsIsAnswered) {
   EXPECT_NE(large.err.find("needs 4 ranks, the job has 3"), std::string::npos) << large.err;
   EXPECT_EQ(control(directory, write(folder() / "no-plan.json", "{}")).code, 65);
   const auto before = steps_logged(directory);
-  EXPECT_TRUE(wait_until([&] { return steps_logged(directory) > before + 5; }, patience)) << "the run stands still: " << training.err();
+  EXPECT_TRUE(training.until([&] { return steps_logged(directory) > before + 5; })) << "the run stands still: " << training.err();
   ::kill(training.ranks().at(2), SIGTERM);
-  const auto ended = training.wait(patience);
+  const auto ended = training.wait();
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_NE(ended.err.find("SIGTERM on rank 2"), std::string::npos) << ended.err;
   EXPECT_TRUE(training.nothing_left());
@@ -103,16 +102,16 @@ TEST(Replan, WhatCannotBeMadeReadyLeavesTheOldPlanAtWork) {
   Process training{
       train(directory, ranks, {text("--training.steps=", endless), "--plan=" + plan_file(1, 1, 1).string(), "--device.memory=100MiB"}),
       folder()};
-  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 5; }, patience)) << training.err();
+  ASSERT_TRUE(training.until([&] { return steps_logged(directory) > 5; })) << training.err();
   for (int i = 0; i < 2; ++i) {  // the ranks without work, too, are ready for the next wish
     const auto refused = control(directory, plan_file(1, 3, 1));
     EXPECT_EQ(refused.code, 65);
     EXPECT_NE(refused.err.find("for both plans and may use 100 MiB"), std::string::npos) << refused.err;
     const auto before = steps_logged(directory);
-    EXPECT_TRUE(wait_until([&] { return steps_logged(directory) > before + 5; }, patience)) << training.err();
+    EXPECT_TRUE(training.until([&] { return steps_logged(directory) > before + 5; })) << training.err();
   }
   ::kill(training.ranks().at(1), SIGTERM);
-  const auto ended = training.wait(patience);
+  const auto ended = training.wait();
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_NE(ended.err.find("the plan is kept"), std::string::npos) << ended.err;
   EXPECT_TRUE(training.nothing_left());

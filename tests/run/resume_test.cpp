@@ -47,10 +47,10 @@ struct Stopped {
 Stopped stop_by(int signal, const std::string& name, int rank, int of_ranks = ranks) {
   Stopped stopped{folder() / text(name, "-on-", rank)};
   Process process{train(stopped.run, of_ranks, job(endless, 4) + Words{"--plan", plan_x()}), folder()};
-  EXPECT_TRUE(wait_until([&] { return steps_logged(stopped.run) >= 8 || !process.running(); }, patience)) << process.err();
+  EXPECT_TRUE(process.until([&] { return steps_logged(stopped.run) >= 8 || !process.running(); })) << process.err();
   const auto living = process.ranks();
   EXPECT_TRUE(living.contains(rank) && ::kill(living.at(rank), signal) == 0);
-  const auto ended = process.wait(patience);
+  const auto ended = process.wait();
   EXPECT_TRUE(ended.in_time) << ended.err;
   EXPECT_TRUE(process.nothing_left());
   EXPECT_EQ(ended.code, 75) << ended.out << ended.err;
@@ -120,15 +120,15 @@ TEST(Signal, ReachARankThatThePlanLeavesIdle) {
 TEST(Signal, ThoseAfterTheLastSaveChangeNothing) {
   const auto run = folder() / "told-often";
   Process process{train(run, ranks, {"--training.steps=1000000"}), folder()};
-  ASSERT_TRUE(wait_until([&] { return steps_logged(run) >= 3 || !process.running(); }, patience)) << process.err();
+  ASSERT_TRUE(process.until([&] { return steps_logged(run) >= 3 || !process.running(); })) << process.err();
   const auto living = process.ranks();
   ASSERT_EQ(living.size(), static_cast<std::size_t>(ranks)) << process.err();
   const auto tell_again = [&] {
     for (const auto& [rank, pid] : living) ::kill(pid, SIGTERM);
     return !process.running();
   };
-  EXPECT_TRUE(wait_until(tell_again, patience));
-  EXPECT_EQ(process.wait(patience).code, 75) << process.err();
+  EXPECT_TRUE(until(tell_again));
+  EXPECT_EQ(process.wait().code, 75) << process.err();
   EXPECT_EQ(committed(run).size(), 1u);
 }
 

@@ -66,11 +66,11 @@ class SelfCheck : public testing::Test {
   void start(const Words& how) { start_with(train(run_, 2, Words{"--training.steps=1000000", "--run.log-every=1000"} + how)); }
   void start_with(const Words& command) {
     process_.emplace(command, folder());
-    ASSERT_TRUE(wait_until([&] { return steps_logged(run_) > 20; }, patience)) << process_->err();
+    ASSERT_TRUE(process_->until([&] { return steps_logged(run_) > 20; })) << process_->err();
   }
   void end() {
     ::kill(process_->ranks().at(0), SIGTERM);
-    const auto ended = process_->wait(patience);
+    const auto ended = process_->wait();
     EXPECT_EQ(ended.code, 75) << ended.err;
     EXPECT_TRUE(process_->nothing_left());
   }
@@ -83,9 +83,9 @@ TEST_F(SelfCheck, ASlowRankIsNamedAndAgainWhenItIsOver) {
   start({"--plan=" + plan_file(1, 2, 1).string()});
   {
     const Throttle throttle{process_->ranks().at(victim)};
-    EXPECT_TRUE(wait_until([&] { return !said(run_, false).empty(); }, patience)) << process_->out() << process_->err();
+    EXPECT_TRUE(process_->until([&] { return !said(run_, false).empty(); })) << process_->out() << process_->err();
   }
-  EXPECT_TRUE(wait_until([&] { return !said(run_, true).empty(); }, patience)) << process_->out() << process_->err();
+  EXPECT_TRUE(process_->until([&] { return !said(run_, true).empty(); })) << process_->out() << process_->err();
   end();
   const auto slow = said(run_, false);
   ASSERT_FALSE(slow.empty());
@@ -102,13 +102,15 @@ TEST_F(SelfCheck, WithReplanAutoThePlanChangesInPlace) {
         journal::read_metrics(run_).plans;  // the first iterations may have changed it, too, for what they say of the profile
     return !plans.empty() && plans.back().refused.empty() && plans.back().reason.find(" times slower") != std::string::npos;
   };
-  // Where others take the cores, that may be a plan which a slow rank changes no more. Then the run begins anew.
-  constexpr int attempts = 3;
+  // Where others take the cores, that may be a plan which a slow rank changes no more. Then the run begins anew: after so many windows of
+  // the self-check, however long they take.
+  constexpr int attempts = 3, enough_windows = 40;
   for (int attempt = 0; attempt == 0 || (attempt < attempts && !changed()); ++attempt) {
     if (attempt > 0) end(), fs::remove_all(run_);
-    start({"--plan=" + plan_file(2, 1, 1).string(), "--replan=auto"});
+    start({"--plan=" + plan_file(2, 1, 1).string(), "--replan=auto", "--log-level=debug"});
     const Throttle throttle{process_->ranks().at(victim)};
-    wait_until(changed, patience / attempts);
+    const int before = windows_judged(*process_);
+    EXPECT_TRUE(process_->until([&] { return changed() || windows_judged(*process_) > before + enough_windows; })) << process_->err();
   }
   EXPECT_TRUE(changed()) << process_->out() << process_->err();
   end();
@@ -131,7 +133,7 @@ TEST_F(SelfCheck, WithReplanAutoAMixedPlanChangesToAMixedPlan) {
   };
   {
     const Throttle throttle{process_->ranks().at(victim)};
-    EXPECT_TRUE(wait_until(changed, patience)) << process_->out() << process_->err();
+    EXPECT_TRUE(process_->until(changed)) << process_->out() << process_->err();
   }
   const auto plans = journal::read_metrics(run_).plans;
   end();

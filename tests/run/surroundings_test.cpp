@@ -27,9 +27,9 @@ TEST(Surroundings, ARunWhoseReaderGoesAwayIsTrainedToItsEnd) {
 TEST(Surroundings, ARunWhoseTerminalGoesAwayIsSaved) {
   const auto directory = folder() / "hung-up";
   Process terminal{{"script", "-qefc", line_of(job(directory, 1000000)), "/dev/null"}, folder()};
-  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) >= 3 || !terminal.running(); }, patience)) << terminal.out();
+  ASSERT_TRUE(terminal.until([&] { return steps_logged(directory) >= 3 || !terminal.running(); })) << terminal.out();
   ::kill(terminal.pid(), SIGKILL);
-  EXPECT_TRUE(terminal.nothing_left(patience));
+  EXPECT_TRUE(terminal.nothing_left());
   const auto stops = journal::read_metrics(directory).stops;
   ASSERT_EQ(stops.size(), 1u);
   EXPECT_EQ(stops[0].exit_code, ExitCode::requeue);

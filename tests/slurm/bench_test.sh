@@ -11,7 +11,7 @@ cluster=("$here/cluster.sh" "$dir")
 work=$dir/work
 trap '"${cluster[@]}" down 2>/dev/null || true' EXIT
 
-. "$here/waiting.sh"
+. "$here/../support/waiting.sh"
 show_logs() { [ ! -e out.log ] || cat out.log; }
 on() { "${cluster[@]}" on "$@"; }
 # NODE MICROSECONDS: in which it has the 1.25 ms of a CPU that it has in 5000 us.

@@ -181,7 +181,7 @@ TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(left, Words{});
   // Slurm says that a job is over while its last processes go.
   const auto over = [] { return on_head({"squeue", "-h"}, true).empty() && left_on_nodes().empty(); };
-  wait_until(over, patience, Milliseconds{500});
+  until(over, Milliseconds{500});
   EXPECT_EQ(on_head({"squeue", "-h"}), "") << "a job is stuck";
   EXPECT_EQ(left_on_nodes(), Words{});
 }

@@ -22,8 +22,8 @@ nodes="n1 n2 n3 n4 n5 n6"
 groups=/sys/fs/cgroup/cpu
 PATH=$PATH:/usr/sbin:/sbin
 
-# shellcheck source=tests/slurm/waiting.sh
-. "$here/waiting.sh"
+# shellcheck source=tests/support/waiting.sh
+. "$here/../support/waiting.sh"
 
 # Why a cluster cannot run here, or nothing.
 why_not() {
@@ -111,11 +111,11 @@ up() {
   make_cpu_groups
   setsid unshare --mount --pid --net --fork --kill-child --mount-proc "$dir/bin/room.sh" "$dir" "$(group_of "$dir")" </dev/null >"$dir/log/room.log" 2>&1 &
   local guard=$! child=""
-  wait_for 120 started_in "$guard" || fail "the room did not start: $(cat "$dir/log/room.log")"
+  wait_for started_in "$guard" || fail "the room did not start: $(cat "$dir/log/room.log")"
   echo "$child" >"$dir/run/room"
-  wait_for 120 test -S "$dir/run/munge.sock" || fail "munged did not start: see $dir/log"
+  wait_for test -S "$dir/run/munge.sock" || fail "munged did not start: see $dir/log"
   # shellcheck disable=SC2086
-  wait_for 300 idle $nodes || fail "the nodes are not idle after five minutes: see $dir/log"
+  wait_for idle $nodes || fail "the nodes are not idle: see $dir/log"
 }
 
 # Sets `child`: what unshare has started, once it is the room's script. (For a moment unshare has another child, a helper of its own.)
@@ -141,11 +141,11 @@ down() {
   if [ -n "$pid" ] && is_room "$pid"; then # the number may be another process's by now
     began=$(identity "$pid" || true)
     kill -9 "$pid"
-    wait_for 120 is_gone "$pid" "$began" || fail "the room does not end" # it goes after all the others in it
+    wait_for is_gone "$pid" "$began" || fail "the room does not end" # it goes after all the others in it
   fi
   group=$(group_of "$dir")
   for node in $nodes; do
-    [ ! -d "$group/$node" ] || wait_for 120 rmdir "$group/$node" 2>/dev/null || fail "$group/$node is still in use"
+    [ ! -d "$group/$node" ] || wait_for rmdir "$group/$node" 2>/dev/null || fail "$group/$node is still in use"
   done
   [ ! -d "$group" ] || rmdir "$group"
   [ "${KEEP:-0}" = 1 ] || rm -rf "$dir"
@@ -153,12 +153,12 @@ down() {
 
 start_controller() {
   on head slurmctld
-  wait_for 120 on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
+  wait_for on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
 }
 
 stop_controller() { # SIGNAL
   on head sh -c "kill -$1 \$(cat $dir/run/slurmctld.pid)"
-  wait_for 120 bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
+  wait_for bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
 }
 
 # A second mount of the disk over the first is read-only: what is open keeps the first one. A node that was off has neither.
@@ -208,7 +208,7 @@ case $command in
   boot) # a crash that Slurm has not noticed leaves a node to its job
     since=$(date +%FT%T)
     in_room "$dir/bin/boot" "$dir" "$(group_of "$dir")" "$@"
-    wait_for 300 serves "$since" "$@" || fail "$* not at work after five minutes: see $dir/log"
+    wait_for serves "$since" "$@" || fail "$* not at work: see $dir/log"
     ;;
   cable) case ${2-} in in) in_room ip link set "v$1" up ;; out) in_room ip link set "v$1" down ;; *) fail "cable NODE in|out" ;; esac ;;
   link)

@@ -5,8 +5,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cluster="$here/cluster.sh $1"
 "$here/cluster.sh" check || exit $?
 
-# shellcheck source=tests/slurm/waiting.sh
-. "$here/waiting.sh"
+# shellcheck source=tests/support/waiting.sh
+. "$here/../support/waiting.sh"
 state_is() { [ "$($cluster on head sinfo -h -n "$1" -o %t -p urgent)" = "$2" ]; }
 reaches() { $cluster on n1 timeout 3 bash -c "exec 3<>/dev/tcp/$1/6818" 2>/dev/null; }
 

@@ -6,8 +6,8 @@ cluster="$here/cluster.sh $1"
 dir=$1 hooks=$2
 "$here/cluster.sh" check || exit $?
 
-# shellcheck source=tests/slurm/waiting.sh
-. "$here/waiting.sh"
+# shellcheck source=tests/support/waiting.sh
+. "$here/../support/waiting.sh"
 # A hook as the site would install it, with settings for this cluster: everything here is root's.
 install_hook() { printf '#!/bin/bash\nexport SLURM_CONF=%s/etc/slurm.conf PATH=/usr/sbin:/usr/bin:/sbin:/bin %s\nexec %s/%s\n' "$dir" "$2" "$hooks" "$1" >"$work/$1" && chmod +x "$work/$1"; }
 

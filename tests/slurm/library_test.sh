@@ -144,9 +144,9 @@ expect "the only other node has been left out before" 75 $'1 - - -' "partition p
 expect "het: elsewhere, by component" 75 $'1 - - -' "^scontrol update jobid=8 excnodelist=n3$" FLOTILLA_START_WITHIN=0 SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_PARTITION_HET_GROUP_0=a SLURM_JOB_PARTITION_HET_GROUP_1=b SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3 SAYS="srun: error: Task launch for StepId=7.0 failed on node n3: Unspecified error"
 expect "an srun that goes on after a failed launch is ended" 0 $'1 - - -\n0 0 1 9' "the launch has failed, but srun goes on; ending its step" LINGERS=30 SAYS="srun: error: task 0 launch failed: Unspecified error"
 expect "a launch that hangs is ended" 75 $'0 - - -' "no rank has opened the run directory in 1 s; ending this launch" LASTS=30 FLOTILLA_START_WITHIN=1 FLOTILLA_LOOK_EVERY=1
-expect "a slow launch says what it waits for" 0 "0 0 1 9" "[34] s after the launch: Slurm has not started its step" LASTS=6 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1
-expect "a slow launch whose step is there" 0 "0 0 1 9" "[34] s after the launch: its step is there, and no rank has opened the run" LASTS=9 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1 STEPS=7.0
-if [ "$(grep -c "s after the launch" "$work/said")" != 2 ]; then echo "FAILED: it should say so twice: after 3 s and after 6" && failures=$((failures + 1)); fi
+expect "a slow launch says what it waits for" 0 "0 0 1 9" "[0-9]+ s after the launch: Slurm has not started its step" LASTS=6 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1
+expect "a slow launch whose step is there" 0 "0 0 1 9" "[0-9]+ s after the launch: its step is there, and no rank has opened the run" LASTS=9 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1 STEPS=7.0
+if [ "$(grep -c "s after the launch" "$work/said")" -lt 2 ]; then echo "FAILED: it should say so again and again: every 3 s of 9" && failures=$((failures + 1)); fi
 # A run directory that is full or away.
 expect "no room: again when there is room" 0 $'69 69 1 -\n0 0 2 9' "the run directory is full or away: going on in 0 s" SAYS_MORE=', "temporary": true'
 expect "no room for long: the queue" 75 "69 69 1 -" "^scontrol requeue 7" SAYS_MORE=', "temporary": true' FLOTILLA_START_WITHIN=0

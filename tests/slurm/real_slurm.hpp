@@ -10,15 +10,12 @@
 /// The cluster of cluster.sh, and jobs on it, as a test sees them.
 namespace flotilla::tests {
 
-/// Nothing is measured by it: it only ends a test of what hangs.
-inline constexpr Milliseconds long_patience{900000};
-
 inline double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 /// Runs a command; its standard output, without the last line end. A failure of the test where it fails.
 inline std::string output_of(const Words& command, bool may_fail = false) {
   Process process{command, folder()};
-  const auto ended = process.wait(long_patience);
+  const auto ended = process.wait();
   if (!may_fail) {
     EXPECT_EQ(ended.code, 0) << ::testing::PrintToString(command) << "\n" << ended.out << ended.err;
   }
@@ -74,7 +71,7 @@ class BatchJob {
       for (std::string name; std::getline(names, name);) found.push_back(name);
       return !found.empty();
     };
-    if (!wait_until(list, long_patience, Milliseconds{200})) throw std::runtime_error{"job " + id_ + " has no nodes"};
+    if (!until(list, Milliseconds{200})) throw std::runtime_error{"job " + id_ + " has no nodes"};
     return found;
   }
   int components() const { return components_; }
@@ -88,7 +85,7 @@ class BatchJob {
   /// it connects) is one more ending to recover from.
   template <class Condition>
   bool waits_until(Condition condition) {
-    return wait_until([&] { return condition() || (let_go(), false); }, long_patience, Milliseconds{200});
+    return until([&] { return condition() || (let_go(), false); }, Milliseconds{200});
   }
 
   /// Whether it was over when it was last looked at while waiting: nobody starts it again.
@@ -109,7 +106,7 @@ class BatchJob {
   void cancel() {
     if (id_.empty()) return;
     on_head({"scancel", id_}, true);
-    wait_until([&] { return on_head({"squeue", "-h", "-j", id_, "-o", "%t"}, true).empty(); }, long_patience, Milliseconds{200});
+    until([&] { return on_head({"squeue", "-h", "-j", id_, "-o", "%t"}, true).empty(); }, Milliseconds{200});
   }
 
   /// Until the batch script has ended for good.
@@ -163,14 +160,12 @@ inline bool no_cluster() {
 /// kill -9 of the ranks of one node, of those named the first that has any: where a job's ranks are is Slurm's choice, and between two
 /// launches there are none.
 inline void kill_ranks_of_one(const Words& nodes) {
-  const bool killed = wait_until(
-      [&] {
-        return std::ranges::any_of(nodes, [](const std::string& node) {
-          Process process{on(node, {"pkill", "-KILL", "-x", "flotilla"}), folder()};
-          return process.wait(long_patience).code == 0;
-        });
-      },
-      long_patience);
+  const bool killed = until([&] {
+    return std::ranges::any_of(nodes, [](const std::string& node) {
+      Process process{on(node, {"pkill", "-KILL", "-x", "flotilla"}), folder()};
+      return process.wait().code == 0;
+    });
+  });
   EXPECT_TRUE(killed) << "no rank is anywhere";
 }
 
@@ -187,7 +182,7 @@ inline void mend_cluster() {
     }
     return idle;
   };
-  EXPECT_TRUE(wait_until(all_idle, long_patience, Milliseconds{500})) << on_head({"sinfo", "-N"}, true);
+  EXPECT_TRUE(until(all_idle, Milliseconds{500})) << on_head({"sinfo", "-N"}, true);
 }
 
 }  // namespace flotilla::tests

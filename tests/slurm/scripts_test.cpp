@@ -58,8 +58,8 @@ TEST_F(Scripts, AChainOfJobsIsOneRun) {
   run.end_after(static_cast<std::int64_t>(losses(run.directory()).size()) + 50);
   on_head({"scancel", "--batch", "--signal=USR2", second});
   const auto fourth = after(third);
-  ASSERT_TRUE(wait_until([&] { return state_of(third) == "CD"; }, long_patience, Milliseconds{200})) << state_of(third);
-  ASSERT_TRUE(wait_until([&] { return state_of(fourth) == "CA"; }, long_patience, Milliseconds{200})) << "the run is done: nobody waits";
+  ASSERT_TRUE(until([&] { return state_of(third) == "CD"; }, Milliseconds{200})) << state_of(third);
+  ASSERT_TRUE(until([&] { return state_of(fourth) == "CA"; }, Milliseconds{200})) << "the run is done: nobody waits";
   EXPECT_EQ(run.incarnation(), 3);
 }
 

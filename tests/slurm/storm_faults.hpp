@@ -202,7 +202,7 @@ class StormFaults {
          .often = 3,
          .strike =
              [this] {
-               wait_until([this] { return saves(); }, patience, Milliseconds{1});
+               until([this] { return saves(); }, Milliseconds{1});
                kill_one("flotilla");
              }},
         {.name = "slurmctld killed while the job is requeued",
@@ -243,7 +243,7 @@ class StormFaults {
   }
   /// Between two launches there is none.
   void kill_one(const std::string& name) {
-    EXPECT_TRUE(wait_until([&] { return try_to_kill(name); }, long_patience, Milliseconds{20})) << name << " is nowhere";
+    EXPECT_TRUE(until([&] { return try_to_kill(name); }, Milliseconds{20})) << name << " is nowhere";
   }
   void kill_any() { kill_one(std::array{"flotilla", "slurmstepd", "srun"}.at(random_() % 3)); }
   void strike_at_once() {

@@ -14,8 +14,8 @@ end() {
 }
 trap end EXIT
 show_logs() { cat "$work"/*.log || true; }
-# shellcheck source=tests/slurm/waiting.sh
-. "$(dirname "${BASH_SOURCE[0]}")/waiting.sh"
+# shellcheck source=tests/support/waiting.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/waiting.sh"
 
 pending() { [ "$(on head squeue -h -j "$1" -o %t | sort -u)" = PD ]; }
 gone() { [ -z "$(on head squeue -h -j "$1" -t PD,R)" ]; }
@@ -59,7 +59,7 @@ on head "$flotilla" submit job.toml --format json -o sent.json 2>sent.log || fai
 job=$(sed -n 's/.*"job": "\([0-9]*\)".*/\1/p' sent.json)
 [ -n "$job" ] || fail "no job number in $(cat sent.json)"
 test -x run -a -s run/submit.sh -a -s run/submission.json || fail "nothing is kept in the run directory"
-wait_for 900 grep -qs '"reason": "finished"' run/metrics.jsonl || { cp "flotilla-$job.log" job.log || true; fail "job $job does not end: $(on head squeue)"; }
+wait_for grep -qs '"reason": "finished"' run/metrics.jsonl || { cp "flotilla-$job.log" job.log || true; fail "job $job does not end: $(on head squeue)"; }
 "$flotilla" report run >report.log || fail "report"
 grep -q "6 iterations, 1 incarnation" report.log || fail "the report tells something else"
 grep -q "ended *0: finished" report.log || fail "the run did not finish"
@@ -90,7 +90,7 @@ for launcher in mpirun srun; do grep -q "^$launcher: 64" part.log || fail "$laun
 
 # Without the job scripts the run asks Slurm itself for the time that is left.
 code=0
-on head srun --mpi=pmix -p a100 -N1 -n1 --time=6 "$flotilla" train job.toml --run.directory=limit --training.steps=1000000 --run.stop-slack=350s >limit.log 2>&1 || code=$?
+on head srun --mpi=pmix -p a100 -N1 -n1 --time=21 "$flotilla" train job.toml --run.directory=limit --training.steps=1000000 --run.stop-slack=1250s >limit.log 2>&1 || code=$?
 [ "$code" -eq 75 ] || fail "a run near its time limit ends with $code"
 grep -q "the job's time is nearly over: saved at step" limit.log || fail "the time limit was not seen"
 
@@ -98,11 +98,11 @@ grep -q "the job's time is nearly over: saved at step" limit.log || fail "the ti
 on head scontrol update nodename=n4 state=drain reason=test
 printf '#!/bin/bash\n#SBATCH -p a100 -N2 --gres=gpu:a100:4 --exclusive\n#SBATCH hetjob\n#SBATCH -p v100 -N2 --gres=gpu:v100:2 --exclusive\nsleep 100\n' >pending.sh
 job=$(on head sbatch --parsable --output=/dev/null pending.sh)
-wait_for 300 pending "$job" || fail "job $job does not wait: $(on head squeue)"
+wait_for pending "$job" || fail "job $job does not wait: $(on head squeue)"
 on head "$flotilla" submit job.toml --resize "$job" >resize.log 2>&1 || fail "submit --resize"
 grep -q "component 1 (v100).*NumNodes=1-1" resize.log || fail "component 1 ought to be made smaller"
 running() { [ "$(on head squeue -h -j "$job" -o %t | sort -u)" = R ]; }
-wait_for 900 running || fail "the smaller job does not start: $(on head squeue)"
+wait_for running || fail "the smaller job does not start: $(on head squeue)"
 on head scancel "$job"
 
 # Its first component cannot be resized: the job is sent anew, the old one taken back.
@@ -110,10 +110,10 @@ rm -r run
 on head scontrol update nodename=n1 state=drain reason=test
 old=$(on head sbatch --parsable --output=/dev/null pending.sh)
 job=$old
-wait_for 300 pending "$old" || fail "job $old does not wait: $(on head squeue)"
+wait_for pending "$old" || fail "job $old does not wait: $(on head squeue)"
 on head "$flotilla" submit job.toml --resize "$old" --format json -o anew.json 2>anew.log || fail "submit --resize of the first component"
 job=$(sed -n 's/.*"job": "\([0-9]*\)".*/\1/p' anew.json)
 if [ -z "$job" ] || [ "$job" = "$old" ]; then fail "nothing was sent anew"; fi
-wait_for 300 gone "$old" || fail "the old job is there still"
-wait_for 900 grep -qs '"reason": "finished"' run/metrics.jsonl || fail "the job that was sent anew does not finish"
+wait_for gone "$old" || fail "the old job is there still"
+wait_for grep -qs '"reason": "finished"' run/metrics.jsonl || fail "the job that was sent anew does not finish"
 echo "submit, doctor, report and --resize did what they ought to"

@@ -182,7 +182,7 @@ TEST_F(Terminations, OfARunningJobThatGrows) {
                                              "--dependency=expand:\"$1\" 2>&1 | sed -n 's/.*Granted job allocation //p'",
                                              "-", job.id()}));
     on_head({"scontrol", "update", "jobid=" + donor, "NumNodes=0"});
-    EXPECT_TRUE(wait_until([&] { return job.nodes() == 4; }, long_patience, Milliseconds{200})) << job.nodes();
+    EXPECT_TRUE(until([&] { return job.nodes() == 4; }, Milliseconds{200})) << job.nodes();
     on_head({"scancel", "--batch", "--signal=USR1", job.id()});
   });
   EXPECT_EQ(job.restarts(), 0) << "in one allocation";
@@ -198,7 +198,7 @@ TEST_F(Terminations, TheTimeLimit) {
   const SlurmRun run{"limit", endless, "pipeline = 2\ntensor = 1\n"};
   // It looks at the time half a minute after its start, or at its first step where that comes later: minutes before Slurm would end it.
   BatchJob job{{"--time=6", "--signal=B:USR2@5"}, "one_partition.sh", run.environment({"FLOTILLA_RUN_STOP_SLACK=330s"})};
-  ASSERT_TRUE(wait_until([&] { return job.said("saved: back to the queue"); }, long_patience, Milliseconds{300})) << job.log();
+  ASSERT_TRUE(until([&] { return job.said("saved: back to the queue"); }, Milliseconds{300})) << job.log();
   // Slurm's warning may come half a minute early (asked for 5 s, seen 30): then it, and not the run's own look at the time, is first.
   EXPECT_TRUE(job.said("the job's time is nearly over: saved at step") || job.said("warned by Slurm")) << job.log();
   ASSERT_TRUE(job.waits_until([&] { return run.incarnation() == 2 && run.steps_of(2) > 0; })) << job.log();

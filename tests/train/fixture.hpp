@@ -16,10 +16,11 @@
 #include "flotilla/program/program.hpp"
 #include "flotilla/train/trainer.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/waiting.hpp"
 
 namespace flotilla::tests {
 
-inline constexpr Seconds patience{120};
+inline constexpr Seconds patience = hang_bound();
 
 /// The one session of a test program whose main has started MPI.
 inline mpi::Session& session() {

@@ -215,10 +215,10 @@ TEST_F(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
   Options options;
   options.change_launches = ask_too_soon;
   options.prove_launches = false;
-  options.deadline = Seconds{3};
+  options.deadline = Seconds{10};  // what is formed and proved before must not take as long
   const auto trainer = tests::trainer(tests::everybody(), two_stages(), options);
   const Error error = tests::error_of([&] { trainer->step(0); });
-  tests::expect_contains(error.what(), "nothing has moved for 3");
+  tests::expect_contains(error.what(), "nothing has moved for ");
   tests::expect_contains(error.what(), "by NCCL, pair group of rank ");
 }
 

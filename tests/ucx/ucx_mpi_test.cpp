@@ -8,6 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/ucx/worker.hpp"
 #include "support/refusal.hpp"
+#include "support/waiting.hpp"
 
 namespace {
 
@@ -19,7 +20,7 @@ using flotilla::ucx::Endpoint;
 using flotilla::ucx::PeerWatch;
 using flotilla::ucx::Worker;
 
-constexpr Seconds patience{120};
+constexpr Seconds patience = tests::hang_bound();
 
 int rank() {
   int r = 0;
