@@ -386,6 +386,20 @@ TEST_F(MadeSites, TenThousandNodesAreReadInASecondOrTwo) {
   std::cout << "10,000 nodes: " << took.count() << " s\n";
 }
 
+TEST_F(MadeSites, PartitionsInAnyScript) {
+  const auto named = [&](const std::string& name) {
+    MadeSite site;
+    site.partition(name, {MadeNodes{.gres = "gpu:a100-80:4"}});
+    site.save(folder_ / "site");
+    return seen_at(folder_ / "site").offers == Words{name + " 1x4 A100-80 16 whole"};
+  };
+  for (const char* name : {"rechnen-ü", "計算", "Δ", "физика", "gpu_é.1"}) EXPECT_TRUE(named(name)) << name;
+  MadeSite site;
+  site.partition("gpu\u202egpu", {MadeNodes{.gres = "gpu:a100-80:4"}});
+  site.save(folder_ / "hostile");
+  EXPECT_NE(refusal_at(folder_ / "hostile").find("cannot be used in a batch script"), std::string::npos);
+}
+
 TEST(Sites, ACatalogueOfTheSitesOwn) {
   const auto file = (data / "c26-own-catalogue/site.json").string();
   const auto o = options_for(data / "c03-gres-of-the-manual", {"--catalogue", file});
