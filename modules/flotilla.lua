@@ -34,3 +34,9 @@ setenv("FLOTILLA_SHARE", pathJoin(prefix, "share/flotilla"))
 append_path("MANPATH", "", ":")
 
 -- bash-completion finds the script by XDG_DATA_DIRS; without it, it is sourced by hand.
+-- Device types of the site's own (docs/formats/catalogue.md).
+local catalogue = pathJoin(prefix, "share/flotilla/catalogue.json")
+if isFile(catalogue) then
+  setenv("FLOTILLA_PLAN_CATALOGUE", catalogue)
+  setenv("FLOTILLA_SIMULATE_CATALOGUE", catalogue)
+end

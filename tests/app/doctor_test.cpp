@@ -250,6 +250,16 @@ TEST(Doctor, PmixOfSlurm) {
   EXPECT_EQ(judge_pmix(with, "pmix").verdict, Verdict::good);
   EXPECT_EQ(judge_pmix(with, "none").verdict, Verdict::warning);
   EXPECT_EQ(judge_pmix("MPI plugin types are...\n\tnone\n\tpmi2\n", "none").verdict, Verdict::problem);
+  // Slurm 21.08 and before, on standard error.
+  for (const char* words :
+       {"srun: MPI types are...\nsrun: none\nsrun: openmpi\nsrun: pmi2\n", "MPI types are...\nnone\ncray_shasta\npmi2\n"}) {
+    EXPECT_TRUE(lists_mpi(words)) << words;
+    EXPECT_EQ(judge_pmix(words, "").verdict, Verdict::problem) << words;
+  }
+  EXPECT_TRUE(lists_mpi("srun: MPI types are...\nsrun: pmix_v3\nsrun: pmix\n"));
+  EXPECT_EQ(judge_pmix("srun: MPI types are...\nsrun: pmix_v3\nsrun: pmix\n", "pmix_v3").verdict, Verdict::good);
+  EXPECT_TRUE(lists_mpi(with));
+  EXPECT_FALSE(lists_mpi("srun: error: Unable to contact slurm controller\n"));
 }
 
 TEST(Doctor, PiecesOfOpenMpi) {

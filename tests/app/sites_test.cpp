@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -365,6 +366,38 @@ TEST_F(MadeSites, OthersThanNvidiasBesideThem) {
   EXPECT_EQ(both.offers, (Words{"gpu 1x4 A40 16 whole"}));
   EXPECT_TRUE(both.says("MI210 left out: Flotilla trains on CPUs and NVIDIA GPUs")) << both;
   EXPECT_TRUE(seen({amd}).says("MI210: only planned over, nothing is sent"));
+}
+
+/// Ten thousand nodes of three partitions, half of them in all three: what takes long is left to what plans, not to what reads.
+TEST_F(MadeSites, TenThousandNodesAreReadInASecondOrTwo) {
+  const MadeNodes a{.prefix = "a", .count = 5000, .digits = 5, .gres = "gpu:nvidia_a100-sxm4-80gb:4(S:0-1)", .features = "icelake,a100,ib"};
+  const MadeNodes h{.prefix = "h", .count = 5000, .digits = 5, .gres = "gpu:nvidia_h100_80gb_hbm3:8(S:0-1)", .features = "sapphire,h100"};
+  MadeSite site;
+  site.partition("short", {a, h});
+  site.partition("long", {a, h}, "PriorityTier=2");
+  site.partition("all", {a, h}, "PriorityTier=3");
+  site.more("reservations.txt",
+            "ReservationName=m StartTime=2026-11-22T10:00:00 EndTime=2026-11-23T10:00:00 Nodes=a[00001-02000] State=ACTIVE\n");
+  site.save(folder_ / "site");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(seen_at(folder_ / "site").offers, (Words{"short 3000x4 A100-80 16 whole", "short 5000x8 H100 8 whole"}));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(took.count(), 10) << "2 s on a machine of its own";
+  std::cout << "10,000 nodes: " << took.count() << " s\n";
+}
+
+TEST_F(MadeSites, PartitionsInAnyScript) {
+  const auto named = [&](const std::string& name) {
+    MadeSite site;
+    site.partition(name, {MadeNodes{.gres = "gpu:a100-80:4"}});
+    site.save(folder_ / "site");
+    return seen_at(folder_ / "site").offers == Words{name + " 1x4 A100-80 16 whole"};
+  };
+  for (const char* name : {"rechnen-ü", "計算", "Δ", "физика", "gpu_é.1"}) EXPECT_TRUE(named(name)) << name;
+  MadeSite site;
+  site.partition("gpu\u202egpu", {MadeNodes{.gres = "gpu:a100-80:4"}});
+  site.save(folder_ / "hostile");
+  EXPECT_NE(refusal_at(folder_ / "hostile").find("cannot be used in a batch script"), std::string::npos);
 }
 
 TEST(Sites, ACatalogueOfTheSitesOwn) {

@@ -255,7 +255,7 @@ TEST_F(Submit, UnderstandsOddGres) {
   odd_slurm_cluster().save(slurm_cluster_);
   const auto out = run(slurm_cluster_, {"--limit.devices=40"});
   expect_golden("odd", out);
-  EXPECT_NE(out.find("unknown gres 'gpu:1g.10gb'"), std::string::npos) << out;
+  EXPECT_NE(out.find("7 'gpu:1g.10gb' of a node are slices of cards"), std::string::npos) << out;
 }
 
 TEST_F(Submit, OfANodesResourcesTheDearestIsBilledWhereTheSiteSaysSo) {
@@ -352,6 +352,43 @@ TEST_F(Submit, MakesAPendingJobSmallerThatCannotBeFilled) {
   std::ofstream{slurm_cluster_ / "jobs.txt"} << pending(8, 10);
   EXPECT_NE(run(slurm_cluster_, {"--resize=40"}).find("nothing to do"), std::string::npos);
   expect_refused(slurm_cluster_, {"--resize=40; touch x"}, "expected the number of a job");
+}
+
+TEST_F(Submit, AJobShrinksWithoutItsFile) {
+  const auto site = fs::path{FLOTILLA_SOURCE "/tests/app/sites/c15-resize-without-a-job-file"};
+  const auto out = said({"--resize=77", "--dry-run", "--submit.answers=" + site.string()});
+  EXPECT_NE(out.find("component 0 (gpu) asks for 6 nodes, 2 are left: scontrol update jobid=77 NumNodes=1-2"), std::string::npos) << out;
+}
+
+/// The accounting of many clusters is asked for this one.
+TEST_F(Submit, AsksAccountingForThisCluster) {
+  const auto bin = folder_ / "bin";
+  fs::create_directories(bin);
+  MadeSite site;
+  site.partition("gpu", {MadeNodes{.prefix = "g", .count = 2, .gres = "gpu:h100:8"}});
+  site.configuration("ClusterName             = ours\n");
+  site.save(slurm_cluster_);
+  const auto program = [&](const char* name, const std::string& lines) {
+    std::ofstream{bin / name} << "#!/bin/bash\ncd '" << slurm_cluster_.string()
+                              << "' || exit 1\n[[ $SLURM_TIME_FORMAT == standard && ! -v SINFO_FORMAT ]] || exit 3\n"
+                              << lines;
+    fs::permissions(bin / name, fs::perms::owner_all);
+  };
+  program("sinfo", "cat sinfo.txt\n");
+  program("scontrol", "case $* in *partition*) cat partitions.txt ;; *node*) cat nodes.txt ;; *config*) cat config.txt ;; esac\n");
+  program("sacctmgr",
+          "case $* in *qos*) echo 'normal||||' ;; *cluster=ours*) echo 'p|p||normal||||' ;; *) echo 'p|p||normal||||gres/gpu=1' ;; esac\n");
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (bin.string() + ":" + path).c_str(), 1);
+  ::setenv("SLURM_TIME_FORMAT", "relative", 1);
+  ::setenv("SINFO_FORMAT", "%N", 1);
+  const auto out = said({job_.string(), "--dry-run", "--submit.library=" + library_.string(), "--format=json", "--limit.devices=8"});
+  ::setenv("PATH", path.c_str(), 1);
+  ::unsetenv("SLURM_TIME_FORMAT");
+  ::unsetenv("SINFO_FORMAT");
+  const auto offer = files::Json::parse(out, "submit").at("offers").items().at(0);
+  EXPECT_EQ(offer.get_int("nodes"), 2);
+  EXPECT_EQ(offer.get_int("devices_per_node"), 8);
 }
 
 TEST_F(Submit, PlansAnewWithoutAComponentThatIsGone) {

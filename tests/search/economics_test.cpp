@@ -93,6 +93,16 @@ TEST(Economics, SmallDevicesAreIdleForLackOfMemory) {
   EXPECT_NE(idle.reason.find("too little memory: slow would need "), std::string::npos) << idle.reason;
 }
 
+TEST(Economics, DevicesWithoutBf16AreIdleForThatAndFp16IsCompared) {
+  Instance i = usual();
+  for (auto& type : i.library.device_types) type.peak_fp16 = type.peak_fp32;
+  i.library.device_types[0].peak_bf16 = i.library.device_types[0].peak_fp32;
+  i.request.precision = Precision::bf16;
+  const auto idle = slow_ones(idle_of(i));
+  EXPECT_EQ(idle.devices, 4);
+  EXPECT_EQ(idle.reason.find("slow has no bf16: in fp16 the pool is "), 0u) << idle.reason;
+}
+
 TEST(Economics, ALimitIsNamedThatForbidsDevices) {
   Instance i = usual();
   i.request.pool = {{"fast", "", 4, 2}};

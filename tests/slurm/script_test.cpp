@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "flotilla/base/error.hpp"
 #include "flotilla/slurm/run_program.hpp"
 
@@ -72,6 +74,17 @@ TEST(Script, DirectivesTakePlainWordsAlone) {
     const auto text = script_text(s);
     EXPECT_EQ(text.find("\n#SBATCH --x"), text.npos) << text;
   }
+}
+
+TEST(RunProgram, UsersSettingsChangeNoAnswer) {
+  for (const char* name : {"SLURM_TIME_FORMAT", "SLURM_CLUSTERS", "SINFO_FORMAT", "SQUEUE_SORT", "SCONTROL_FUTURE", "SACCTMGR_X",
+                           "SLURM_CONF", "SLURM_JWT", "OTHER"})
+    ::setenv(name, "users", 1);
+  const auto said = [](const std::string& name) { return run_program({"bash", "-c", "printf %s \"${" + name + "-unset}\""}).out; };
+  EXPECT_EQ(said("SLURM_TIME_FORMAT"), "standard");
+  for (const char* name : {"SLURM_CLUSTERS", "SINFO_FORMAT", "SQUEUE_SORT", "SCONTROL_FUTURE", "SACCTMGR_X"})
+    EXPECT_EQ(said(name), "unset") << name;
+  for (const char* name : {"SLURM_CONF", "SLURM_JWT", "OTHER"}) EXPECT_EQ(said(name), "users") << name;
 }
 
 TEST(RunProgram, GivesWordsAndExitCode) {

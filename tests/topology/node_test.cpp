@@ -54,6 +54,43 @@ TEST(LoadXml, EveryGpuIsOnItsSideOfTheMachine) {
   EXPECT_EQ(node.gpus[2].near, (std::vector<int>{0, 1, 2, 3}));
 }
 
+/// A file of hwloc's with some words replaced.
+std::string changed(const flotilla::tests::TemporaryFolder& folder, const std::vector<std::pair<std::string, std::string>>& words) {
+  std::ifstream file{FLOTILLA_TEST_DATA "/node-with-gpu.xml"};
+  std::string xml{std::istreambuf_iterator<char>{file}, {}};
+  for (const auto& [from, to] : words) {
+    EXPECT_NE(xml.find(from), xml.npos) << from;
+    for (auto at = xml.find(from); at != xml.npos; at = xml.find(from, at + to.size())) xml.replace(at, from.size(), to);
+  }
+  return folder.write("changed.xml", xml);
+}
+
+TEST(LoadXml, ArmCoresAreToldByTheirParts) {
+  const flotilla::tests::TemporaryFolder folder;
+  const auto model = [&](const std::string& maker, const std::string& part) {
+    return load_xml(
+               changed(folder, {{R"(<info name="CPUModel" value="Intel(R) Xeon(R) Processor"/>)",
+                                 R"(<info name="CPUImplementer" value=")" + maker + R"("/><info name="CPUPart" value=")" + part + R"("/>)"},
+                                {R"(name="Architecture" value="x86_64")", R"(name="Architecture" value="aarch64")"}}))
+        .cpu_model;
+  };
+  EXPECT_EQ(model("0x41", "0xd4f"), "aarch64 0x41/0xd4f");  // Neoverse V2 (Grace)
+  EXPECT_EQ(model("0x41", "0xd40"), "aarch64 0x41/0xd40");  // Neoverse V1 (Graviton 3)
+  EXPECT_EQ(model("0x41", "0xd0c"), "aarch64 0x41/0xd0c");  // Neoverse N1 (Altra)
+  EXPECT_EQ(model("0x48", "0xd01"), "aarch64 0x48/0xd01");  // Kunpeng 920
+  EXPECT_EQ(model("0x46", "0x001"), "aarch64 0x46/0x001");  // A64FX
+}
+
+TEST(LoadXml, AFormatOfTheFutureIsNamed) {
+  const flotilla::tests::TemporaryFolder folder;
+  try {
+    load_xml(changed(folder, {{R"(<topology version="2.0">)", R"(<topology version="3.0">)"}}));
+    ADD_FAILURE() << "was accepted";
+  } catch (const flotilla::Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("hwloc's format 3.0"), std::string::npos) << error.what();
+  }
+}
+
 TEST(LoadXml, BadFilesAreNamed) {
   const flotilla::tests::TemporaryFolder folder;
   const auto broken = folder.write("broken.xml", "<topology><object type=");

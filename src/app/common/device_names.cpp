@@ -14,6 +14,8 @@ constexpr int usual_per_node = 8;
 
 }  // namespace
 
+bool is_trainable(const cluster::CatalogueEntry* entry) { return entry == nullptr || entry->vendor.empty() || entry->vendor == "NVIDIA"; }
+
 DeviceNames::DeviceNames(const cluster::Profile& library, const cluster::Catalogue& catalogue) : library_{library}, catalogue_{catalogue} {
   for (const auto& type : library.device_types) {
     known_.push_back(type.name);
@@ -58,11 +60,6 @@ double DeviceNames::peak(const std::string& type) const {
   if (known != nullptr && known->peak_fp32.value > 0) return most(known->peak_bf16.value, known->peak_fp16.value, known->peak_fp32.value);
   const auto* entry = cluster::find(catalogue_, type);
   return entry == nullptr ? 0 : most(entry->bf16.peak.value, entry->fp16.peak.value, entry->fp32.peak.value);
-}
-
-bool DeviceNames::is_trainable(const std::string& type) const {
-  const auto* entry = cluster::find(catalogue_, type);
-  return entry == nullptr || entry->vendor.empty() || entry->vendor == "NVIDIA";
 }
 
 std::string DeviceNames::meant(const std::string& asked) const {

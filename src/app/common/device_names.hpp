@@ -8,6 +8,9 @@
 
 namespace flotilla::app {
 
+/// Whether Flotilla's own runtime computes on such devices: on CPUs and NVIDIA GPUs; nullptr: nobody says that it does not.
+bool is_trainable(const cluster::CatalogueEntry*);
+
 /// What device types are called: the library's names first, then those of the catalogue, however they are spelled.
 class DeviceNames {
  public:
@@ -25,8 +28,7 @@ class DeviceNames {
   /// FLOP/s of half precision, else of fp32; 0 where nobody knows.
   double peak(const std::string& type) const;
   bool is_cpu(const std::string& type) const;
-  /// Whether Flotilla's own runtime computes on it: on CPUs and NVIDIA GPUs.
-  bool is_trainable(const std::string& type) const;
+  bool is_trainable(const std::string& type) const { return app::is_trainable(cluster::find(catalogue_, type)); }
 
   /// "; did you mean 'A100-40' or 'A100-80'?"; "" where nothing is near.
   std::string meant(const std::string& asked) const;

@@ -143,8 +143,6 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
     if (o.global_batch == 0) o.global_batch = job.training.global_batch;
     if (o.steps == 0) o.steps = job.training.steps;
   }
-  FLOTILLA_REQUIRE(o.global_batch > 0, ErrorKind::usage,
-                   "the sequences of an iteration are not given; write for example --training.global-batch 1024");
   o.settings = table.settings();
   note_origins(table, "plan", o.basis);
   if (o.previous.empty() && o.setting("replan.within").origin == options::Origin::command_line)
@@ -153,10 +151,16 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
   return operands;
 }
 
+void require_batch(const PlanningOptions& o) {
+  FLOTILLA_REQUIRE(o.global_batch > 0, ErrorKind::usage,
+                   "the sequences of an iteration are not given; write for example --training.global-batch 1024");
+}
+
 PlanningOptions read_planning_options(std::span<const std::string> arguments, std::span<const std::string> environment) {
   PlanningOptions o;
   auto table = planning_table(o);
   read_planning(table, o, arguments, environment);
+  require_batch(o);
   return o;
 }
 

@@ -61,6 +61,8 @@ PlanningOptions read_planning_options(std::span<const std::string> arguments, st
 /// The same into `o` through a table that holds its options and may hold more. Returns the operands.
 std::vector<std::string> read_planning(options::Table&, PlanningOptions& o, std::span<const std::string> arguments,
                                        std::span<const std::string> environment);
+/// Throws Error{usage} where nobody said how many sequences an iteration has.
+void require_batch(const PlanningOptions&);
 
 /// What the options fix of plans. Throws Error where they contradict each other, or the cost model that plans.
 search::Constraints constraints_of(const PlanningOptions&);

@@ -1,5 +1,8 @@
 #include "app/common/planning_task.hpp"
 
+#include <set>
+
+#include "app/common/device_names.hpp"
 #include "app/common/library_model.hpp"
 #include "app/common/planning_checks.hpp"
 #include "app/common/pool.hpp"
@@ -7,6 +10,7 @@
 #include "app/common/restrictions.hpp"
 #include "app/common/search_clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/search/binding.hpp"
@@ -89,11 +93,29 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
 
 }  // namespace
 
+namespace {
+
+/// Plans are for any hardware; a run by Flotilla is not.
+void warn_of_untrainable(const PlanningOptions& o, const search::Pool& pool, const cluster::Catalogue& catalogue) {
+  if (o.basis.runtime != "flotilla" || o.basis.sailor_artifact) return;
+  std::set<std::string> theirs;
+  for (const auto& entry : pool)
+    if (!is_trainable(cluster::find(catalogue, entry.device_type))) theirs.insert(entry.device_type);
+  std::string listed;
+  for (const auto& type : theirs) listed += (listed.empty() ? "" : ", ") + type;
+  if (!theirs.empty())
+    log::warning(listed, ": Flotilla trains on CPUs and NVIDIA GPUs only; this plan cannot run there (--runtime names who else runs it)");
+}
+
+}  // namespace
+
 PlanningTask planning_task(const PlanningOptions& o) {
   const auto library = known_devices(o.basis);
   const auto catalogue = catalogue_of(o.basis);
   auto request = request_of(o, library);
-  return task_of(o, std::move(request), library.profile, catalogue, {pool_of(o, library.profile, catalogue), {}, false});
+  auto pool = pool_of(o, library.profile, catalogue);
+  warn_of_untrainable(o, pool, catalogue);
+  return task_of(o, std::move(request), library.profile, catalogue, {std::move(pool), {}, false});
 }
 
 PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {

@@ -87,6 +87,7 @@ SubmitOptions read_submit_options(std::span<const std::string> arguments, std::s
     o.steps = o.planning.steps;
   }
   const auto& s = o.submit;
+  if (s.resize.empty() || !o.job_file.empty()) require_batch(o.planning);  // a job that shrinks is not planned anew
   FLOTILLA_REQUIRE(s.dry_run || s.answers.empty() || !s.resize.empty(), ErrorKind::usage,
                    "--submit.answers is a site that is not here: nothing can be sent to it; add --dry-run");
   FLOTILLA_REQUIRE(s.dry_run || !o.job_file.empty() || !s.resize.empty(), ErrorKind::usage,

@@ -89,6 +89,8 @@ Finding judge_directory(const std::vector<RankFacts>&, const std::string& run_di
 /// Whether every component of a heterogeneous job has ranks in the world.
 Finding judge_components(const std::optional<slurm::SlurmAllocation>&, const std::vector<RankFacts>&, const Variables&);
 /// Of what `srun --mpi=list` said on standard output and error, and of MpiDefault ("" where unknown).
+/// Whether it is an answer to srun --mpi=list: "MPI plugin types are..." since Slurm 22.05, "MPI types are..." before.
+bool lists_mpi(const std::string& answer);
 Finding judge_pmix(const std::string& list, const std::string& standard);
 /// Of what `ompi_info --parsable` said.
 Finding judge_open_mpi(const std::string& components, const Variables&);

@@ -43,8 +43,7 @@ std::string standard_mpi() {
 Finding check_slurm() {
   const auto list = said_by({"srun", "--mpi=list"});
   if (!list) return {"pmix", Verdict::skipped, "no srun here: mpirun starts the ranks", "", ""};
-  // "MPI plugin types are..." since 22.05, "MPI types are..." before.
-  if (list->find("MPI plugin") == list->npos && list->find("MPI types") == list->npos)
+  if (!lists_mpi(*list))
     return {"pmix", Verdict::skipped, "srun is here, but no Slurm that answers", list->substr(0, list->find('\n')), ""};
   return judge_pmix(*list, standard_mpi());
 }
@@ -83,6 +82,8 @@ Finding check_profile(const Job& job) {
 }
 
 }  // namespace
+
+bool lists_mpi(const std::string& answer) { return answer.find("MPI plugin") != answer.npos || answer.find("MPI types") != answer.npos; }
 
 Finding judge_pmix(const std::string& list, const std::string& standard) {
   if (!has_word_beginning(list, "pmix"))

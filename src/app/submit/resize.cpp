@@ -71,8 +71,9 @@ int shrink(const SubmitOptions& o, const std::vector<NodeShortage>& all) {
   std::string said;
   for (const auto& s : all) {
     const auto command = update_of(s);
-    said += text("component ", s.job.offset, " (", s.job.partition, ") asks for ", s.job.fewest_nodes, " nodes, ", s.possible,
-                 s.possible == 1 ? " is" : " are", " left: ", in_words(command), "\n");
+    said += text("component ", s.job.offset, " (", s.job.partition, ") asks for ", s.job.fewest_nodes,
+                 s.job.fewest_nodes == 1 ? " node, " : " nodes, ", s.possible, s.possible == 1 ? " is" : " are",
+                 " left: ", in_words(command), "\n");
     if (!o.submit.dry_run) slurm::answer_of(command);
   }
   write_output(o.planning.output, said);
@@ -85,8 +86,8 @@ bool must_go(const NodeShortage& s) { return s.possible == 0 || (!s.job.leader.e
 std::string why(const NodeShortage& s) {
   const std::string component = text("component ", s.job.offset, " (", s.job.partition, ")");
   if (s.possible == 0) return text(component, ": no node is left that it could be given, and Slurm lets no component go alone");
-  return text(component, " asks for ", s.job.fewest_nodes, " nodes, ", s.possible, s.possible == 1 ? " is" : " are",
-              " left, and Slurm does not resize the first component of a heterogeneous job");
+  return text(component, " asks for ", s.job.fewest_nodes, s.job.fewest_nodes == 1 ? " node, " : " nodes, ", s.possible,
+              s.possible == 1 ? " is" : " are", " left, and Slurm does not resize the first component of a heterogeneous job");
 }
 
 /// Sends the job anew over what there is, then takes the old one back.

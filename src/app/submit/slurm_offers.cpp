@@ -226,8 +226,8 @@ class Collector {
     const int share = per_node;
     const auto limits = limits_of(p);
     if (fit(limits.job, kind.devices, {}, per_node, nodes))
-      note(text("partition ", p.name, ": what your account or QOS lets a job have: ", nodes, " nodes with ", per_node, " ",
-                kind.devices.type, " each"));
+      note(text("partition ", p.name, ": what your account or QOS lets a job have: ", nodes, nodes == 1 ? " node with " : " nodes with ",
+                per_node, " ", kind.devices.type, " each"));
     if (per_node == 0 || nodes < std::max(p.fewest_nodes, 1)) return;
     const auto& d = kind.devices;
     if (!slurm::is_plain(d.gres + "x") || (!d.constraint.empty() && !slurm::is_plain(d.constraint)))
@@ -302,8 +302,8 @@ class Collector {
       const NodeDevices d{offer.type, offer.gres, offer.constraint, offer.per_node, 0, offer.cpus_each};
       const int before = offer.per_node;
       if (fit(all, d, taken, offer.per_node, offer.nodes))
-        note(text("partition ", offer.partition, ": what your account or QOS leaves: ", offer.nodes, " nodes with ", offer.per_node, " ",
-                  offer.type, " each"));
+        note(text("partition ", offer.partition, ": what your account or QOS leaves: ", offer.nodes,
+                  offer.nodes == 1 ? " node with " : " nodes with ", offer.per_node, " ", offer.type, " each"));
       offer.whole = offer.whole && offer.per_node == before;
       taken.nodes += offer.nodes;
       taken.cpus += offer.devices() * offer.cpus_each;

@@ -43,11 +43,14 @@ std::string notes_in_words(const std::vector<std::string>& notes, int width) {
   return out;
 }
 
+std::string counted(std::size_t number, const char* what) { return text(number, " ", what, number == 1 ? "" : "s"); }
+
 std::string slurm_cluster_in_words(const Submission& s) {
   const auto usable = std::ranges::count_if(s.slurm_cluster.nodes, [](const auto& node) { return node.usable; });
   const auto free = std::ranges::count_if(s.slurm_cluster.nodes, [](const auto& node) { return node.idle || node.shared; });
-  return text(s.slurm_cluster.version.empty() ? "" : text("Slurm ", s.slurm_cluster.version, ": "), s.slurm_cluster.partitions.size(),
-              " partitions, ", s.slurm_cluster.nodes.size(), " nodes, ", usable, " of them working, ", free, " with something free; ",
+  return text(s.slurm_cluster.version.empty() ? "" : text("Slurm ", s.slurm_cluster.version, ": "),
+              counted(s.slurm_cluster.partitions.size(), "partition"), ", ", counted(s.slurm_cluster.nodes.size(), "node"), ", ", usable,
+              " of them working, ", free, " with something free; ",
               s.waits ? "planned over all working nodes" : "planned over what is free now");
 }
 

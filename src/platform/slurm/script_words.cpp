@@ -45,6 +45,11 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-bool is_plain(const std::string& word) { return !word.empty() && word.front() != '-' && every_is(word, "_@%+:,./-=[]&|*"); }
+bool is_plain(const std::string& word) {
+  // Letters of other scripts are bytes to sbatch; what is no text, or steers a terminal, prints otherwise than it stands there.
+  std::string ascii = word;
+  std::erase_if(ascii, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  return !word.empty() && word.front() != '-' && every_is(ascii, "_@%+:,./-=[]&|*") && printable(word, std::string::npos) == word;
+}
 
 }  // namespace flotilla::slurm

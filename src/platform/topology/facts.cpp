@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "flotilla/base/error.hpp"
 
@@ -27,10 +28,36 @@ std::string first_of(std::initializer_list<std::string> candidates) {
 
 int count(hwloc_topology_t topology, hwloc_obj_type_t type) { return std::max(0, hwloc_get_nbobjs_by_type(topology, type)); }
 
+/// "aarch64 0x41/0xd85+0xd87": makers and kinds of ARM cores, which tell no name. "" where hwloc tells none.
+std::string arm_model(hwloc_topology_t topology, const std::string& architecture) {
+  std::string maker;
+  std::set<std::string> parts;
+  const auto note = [&](const std::string& name, const std::string& value) {
+    if (name == "CPUImplementer" && maker.empty()) maker = value;
+    if (name == "CPUPart") parts.insert(value);
+  };
+  const auto look = [&](const hwloc_info_s* infos, unsigned number) {
+    for (unsigned i = 0; i < number; ++i) note(infos[i].name, infos[i].value);
+  };
+  for (int p = 0; p < count(topology, HWLOC_OBJ_PACKAGE); ++p) {
+    const hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, static_cast<unsigned>(p));
+    look(package->infos, package->infos_count);
+  }
+  for (int kind = 0; kind < hwloc_cpukinds_get_nr(topology, 0); ++kind) {
+    unsigned number = 0;
+    hwloc_info_s* infos = nullptr;
+    if (hwloc_cpukinds_get_info(topology, static_cast<unsigned>(kind), nullptr, nullptr, &number, &infos, 0) == 0) look(infos, number);
+  }
+  if (maker.empty() && parts.empty()) return "";
+  std::string listed;
+  for (const auto& part : parts) listed += (listed.empty() ? "" : "+") + part;
+  return text(architecture.empty() ? "" : architecture + " ", maker, listed.empty() ? "" : "/", listed);
+}
+
 std::string cpu_model(hwloc_topology_t topology) {
   const hwloc_obj_t root = hwloc_get_root_obj(topology);
   return first_of({info(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0), "CPUModel"), info(root, "CPUModel"),
-                   info(root, "Architecture"), "unknown CPU"});
+                   arm_model(topology, info(root, "Architecture")), info(root, "Architecture"), "unknown CPU"});
 }
 
 Bytes last_level_cache(hwloc_topology_t topology) {
@@ -133,7 +160,8 @@ NodeTopology facts(hwloc_topology_t topology) {
   node.packages = std::max(1, count(topology, HWLOC_OBJ_PACKAGE));
   node.numa_nodes = std::max(1, count(topology, HWLOC_OBJ_NUMANODE));
   node.processing_units = count(topology, HWLOC_OBJ_PU);
-  node.cores = std::max(1, count(topology, HWLOC_OBJ_CORE));
+  // A machine whose firmware tells no cores: its threads are what can compute.
+  node.cores = std::max(1, count(topology, HWLOC_OBJ_CORE) > 0 ? count(topology, HWLOC_OBJ_CORE) : node.processing_units);
   node.usable = usable(topology);
   node.last_level_cache = last_level_cache(topology);
   node.memory_total = {static_cast<std::int64_t>(root->total_memory)};

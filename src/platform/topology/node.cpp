@@ -8,6 +8,7 @@
 
 #include "facts.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::topology {
 namespace {
@@ -42,6 +43,17 @@ void add_memory(NodeTopology& node) {
   node.memory_available = std::min(node.memory_available, left);
 }
 
+/// Of the element "topology" that the file begins with; "" where it names none.
+std::string format_of(const std::string& path) {
+  constexpr std::size_t beginning = 4096;  // of a file that may be anything
+  std::ifstream file{path};
+  std::string words(beginning, '\0');
+  file.read(words.data(), static_cast<std::streamsize>(words.size()));
+  const std::string key = "<topology version=\"";
+  const auto at = words.find(key), end = at == words.npos ? at : words.find('"', at + key.size());
+  return end == words.npos ? "" : printable(words.substr(at + key.size(), end - at - key.size()).substr(0, 20));
+}
+
 }  // namespace
 
 NodeTopology this_node() {
@@ -58,6 +70,9 @@ NodeTopology this_node() {
 
 NodeTopology load_xml(const std::string& path) {
   const Topology topology = new_topology();
+  const auto version = format_of(path);
+  FLOTILLA_REQUIRE(!version.starts_with("3"), ErrorKind::bad_input, path, ": a topology of hwloc's format ", version, ", which ",
+                   library_version(), " does not read; write it with `lstopo --export-xml-flags v2 node.xml`");
   const bool loaded = hwloc_topology_set_xml(topology.get(), path.c_str()) == 0 && hwloc_topology_load(topology.get()) == 0;
   FLOTILLA_REQUIRE(loaded, ErrorKind::bad_input, path,
                    ": not a topology that hwloc can read; expected a file written by `lstopo node.xml`");

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "../evaluated.hpp"
 #include "../explain.hpp"
@@ -37,6 +39,10 @@ class IdleSearch {
 
   IdleDevices explain(const PlaceUse& use) {
     IdleDevices idle{use.device_type, use.zone, use.there - use.used, "", {}};
+    if (lacks_bf16(use.device_type)) {
+      idle.reason = without_bf16(use.device_type);
+      return idle;
+    }
     PlanRequest with = asking_for_one_more(use);
     auto answer = plan(with, forecaster_);
     if (answer.best) {
@@ -50,6 +56,34 @@ class IdleSearch {
   }
 
  private:
+  bool lacks_bf16(const std::string& name) const {
+    const auto* type = cluster::find_type(forecaster_.profile(), name);
+    return type != nullptr && request_.precision == Precision::bf16 && !(type->peak_bf16.value > 0) && type->peak_fp16.value > 0;
+  }
+
+  /// What the whole pool reaches in fp16, which such devices have.
+  std::string without_bf16(const std::string& name) {
+    if (in_fp16_.empty()) {
+      PlanRequest other = request_;
+      other.precision = Precision::fp16;
+      other.previous.reset();
+      other.wants_proof = false;
+      other.alternatives = 0;
+      const auto answer = plan(other, forecaster_);
+      const double here = best_.iteration.value, there = answer.best ? answer.best->iteration.value : 0;
+      in_fp16_ = there <= 0     ? "no plan was found in fp16"
+                 : there < here ? text("in fp16 the pool is ", rounded(here / there), " times as fast (training.precision)")
+                                : "in fp16 the pool is no faster";
+    }
+    return text(name, " has no bf16: ", in_fp16_);
+  }
+
+  static std::string rounded(double ratio) {
+    std::array<char, 32> words{};
+    std::snprintf(words.data(), words.size(), "%.1f", ratio);
+    return words.data();
+  }
+
   PlanRequest asking_for_one_more(const PlaceUse& use) const {
     PlanRequest with = request_;
     with.constraints.at_least = {{use.device_type, use.zone, use.used + 1}};
@@ -108,6 +142,7 @@ class IdleSearch {
   }
 
   PlanRequest request_;
+  std::string in_fp16_;  ///< as a sentence's end; "" as long as nobody asked
   const simulate::Forecaster& forecaster_;
   const RankedPlan& best_;
   pool::DevicePool device_pool_;

@@ -312,6 +312,8 @@ Seconds roofline(const cluster::Profile& profile, const std::string& device_type
                    in_quotes(device_type), "; measure it with 'flotilla probe'");
   const FlopsPerSecond peak = cluster::product_peak(*type, precision);
   const auto usable = [](double rate) { return std::isfinite(rate) && rate > 0; };
+  FLOTILLA_REQUIRE(work.flops <= 0 || usable(peak.value) || precision != Precision::bf16 || !usable(type->peak_fp16.value),
+                   ErrorKind::bad_input, device_type, " has no bf16; it has fp16 (training.precision)");
   FLOTILLA_REQUIRE(usable(type->memory_bandwidth.value) && (work.flops <= 0 || usable(peak.value)), ErrorKind::bad_input,
                    "the cluster profile has no measured time and no peak rate in ", to_string(precision), " or no memory bandwidth of ",
                    in_quotes(device_type), "; measure it with 'flotilla probe'");
