@@ -14,7 +14,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/gpu/kernel.hpp"
-#include "support/waiting.hpp"
+#include "../support/waiting.hpp"
 
 namespace {
 
