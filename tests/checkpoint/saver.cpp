@@ -19,7 +19,7 @@
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr Seconds deadline = tests::hang_bound();
+constexpr Seconds deadline = flotilla::tests::hang_bound();
 
 struct Kill {
   int rank;

@@ -12,7 +12,7 @@
 
 namespace flotilla::checkpoint {
 
-inline constexpr Seconds test_deadline = tests::hang_bound();
+inline constexpr Seconds test_deadline = flotilla::tests::hang_bound();
 
 /// All ranks, and a run directory they share.
 class Together : public ::testing::Test {

@@ -47,7 +47,7 @@ class OnDevice {
 /// By NCCL.
 class DeviceGroupsFixture : public OnDevice {
  public:
-  DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = tests::hang_bound())
+  DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = flotilla::tests::hang_bound())
       : OnDevice{world, groups}, formed_{form_device_groups(world, over_mpi_, all(), &device_, sum(), deadline)} {}
   const DeviceGroups& formed() const { return formed_; }
 
@@ -61,7 +61,7 @@ class DeviceGroupsFixture : public OnDevice {
 /// By MPI on device memory (tests/standin/mpi).
 class DeviceMemoryGroupsFixture : public OnDevice {
  public:
-  DeviceMemoryGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = tests::hang_bound())
+  DeviceMemoryGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = flotilla::tests::hang_bound())
       : OnDevice{world, groups}, formed_{form_device_memory_groups(world, groups, over_mpi_, all(), &device_, sum(), deadline)} {}
   const Groups& formed() const { return formed_; }
 

@@ -23,7 +23,7 @@ namespace {
 
 using namespace flotilla;
 
-constexpr Seconds patience = tests::hang_bound();
+constexpr Seconds patience = flotilla::tests::hang_bound();
 
 /// A rank is missed only where one falls silent on purpose, and then after longer than a busy machine keeps another from running.
 comm::WatchOptions watch_options(const std::string& how) { return {{0.05}, how == "stop" ? Seconds{4} : patience}; }

@@ -23,7 +23,7 @@ const std::vector<Seconds> deadlines{{4}, {16}, {64}};
 WatchOptions quick(Seconds deadline) { return {{0.05}, deadline}; }
 Seconds longer_than(Seconds deadline) { return deadline * 1.25; }
 /// Where it is not.
-constexpr WatchOptions calm{{0.05}, tests::hang_bound()};
+constexpr WatchOptions calm{{0.05}, flotilla::tests::hang_bound()};
 
 void sleep(Seconds time) { std::this_thread::sleep_for(std::chrono::duration<double>{time.value}); }
 

@@ -10,7 +10,7 @@
 
 namespace flotilla::comm {
 
-inline constexpr Seconds patience = tests::hang_bound();
+inline constexpr Seconds patience = flotilla::tests::hang_bound();
 
 /// One world for all tests of a program; ranks meet after every test.
 class WorldTest : public ::testing::Test {

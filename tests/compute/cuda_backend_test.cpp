@@ -13,7 +13,7 @@
 namespace flotilla::compute::test {
 namespace {
 
-constexpr Seconds limit = tests::hang_bound();
+constexpr Seconds limit = flotilla::tests::hang_bound();
 
 Setup setup(Precision precision) {
   Setup s;

@@ -13,7 +13,7 @@
 namespace flotilla::compute::test {
 namespace {
 
-constexpr Seconds limit = tests::hang_bound();
+constexpr Seconds limit = flotilla::tests::hang_bound();
 
 std::map<model::Operation, std::int64_t> counts;
 

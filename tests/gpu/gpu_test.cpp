@@ -14,7 +14,7 @@
 namespace flotilla::gpu {
 namespace {
 
-constexpr Seconds limit = tests::hang_bound();
+constexpr Seconds limit = flotilla::tests::hang_bound();
 
 std::string error_of(const std::function<void()>& work) {
   try {

@@ -15,7 +15,7 @@
 namespace flotilla::inference {
 namespace {
 
-constexpr Seconds patience = tests::hang_bound();
+constexpr Seconds patience = flotilla::tests::hang_bound();
 constexpr int length = tests::ReferenceNumbers::length, sequences = tests::ReferenceNumbers::sequences;
 
 class ReferenceModel : public ::testing::TestWithParam<const char*> {

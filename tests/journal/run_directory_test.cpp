@@ -122,7 +122,7 @@ TEST(RunDirectory, WaitsForTheEarlierStartOfItsOwnJobUntilThatIsStale) {
   const auto first = RunDirectory::open(run, requeued);
   LockOptions other = requeued;
   other.job = "78";
-  other.stale_after = tests::hang_bound();
+  other.stale_after = flotilla::tests::hang_bound();
   refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, other); });
   LockOptions later = requeued;
   later.heartbeat = {0.5};  // so much longer it waits than until that is stale

@@ -17,7 +17,7 @@
 namespace flotilla::mpi {
 namespace {
 
-constexpr Seconds patience = tests::hang_bound();
+constexpr Seconds patience = flotilla::tests::hang_bound();
 constexpr Seconds impatience{0.3};
 
 std::vector<std::byte> pattern(std::size_t size, int seed) {

@@ -16,7 +16,7 @@
 
 namespace flotilla::nccl::testing {
 
-constexpr Seconds limit = tests::hang_bound();
+constexpr Seconds limit = flotilla::tests::hang_bound();
 
 /// A process of a test: its stand-in device, a stream, and memory of the device by name of its use.
 struct Member {

@@ -128,7 +128,7 @@ std::vector<int> run_with(const Fault& fault, Seconds deadline) {
 
 /// On a busy machine a member may be thought lost before the fault has come; then it gets more time.
 std::vector<int> run_until_it_comes(const Fault& fault) {
-  if (fault.goes_on()) return run_with(fault, tests::hang_bound());
+  if (fault.goes_on()) return run_with(fault, flotilla::tests::hang_bound());
   const auto missed = [&](const std::vector<int>& codes) {
     return (fault.kills() || fault.stops()) && codes[static_cast<std::size_t>(fault.rank)] == lost_peer;
   };

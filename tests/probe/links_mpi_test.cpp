@@ -17,7 +17,7 @@ using namespace flotilla;
 using fixture::pretended;
 using fixture::world;
 
-constexpr Seconds patience = tests::hang_bound();
+constexpr Seconds patience = flotilla::tests::hang_bound();
 
 TEST(MeasureLinks, EveryTwoHosts) {
   const auto links = probe::measure_links(world(), pretended(0), Seconds{0.3}, patience);

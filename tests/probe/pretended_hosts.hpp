@@ -10,7 +10,7 @@ namespace flotilla::fixture {
 
 inline const comm::World& world() {
   static mpi::Session session;
-  static const comm::World all{session.world(), tests::hang_bound()};
+  static const comm::World all{session.world(), flotilla::tests::hang_bound()};
   return all;
 }
 

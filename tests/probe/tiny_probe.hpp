@@ -7,7 +7,7 @@
 /// What tests of a whole probe share: one world for a program, and a request that takes a moment.
 namespace flotilla::probe {
 
-inline constexpr Seconds patience = tests::hang_bound();
+inline constexpr Seconds patience = flotilla::tests::hang_bound();
 
 inline const comm::World& world() {
   static mpi::Session session;

@@ -15,7 +15,7 @@ using namespace flotilla;
 using fixture::pretended;
 using fixture::world;
 
-constexpr Seconds patience = tests::hang_bound();
+constexpr Seconds patience = flotilla::tests::hang_bound();
 
 TEST(MeasureUplinks, TheSameOnEveryRankWhateverTheirNumber) {
   const auto uplinks = probe::measure_uplinks(world(), pretended(2), Seconds{0.1}, patience);

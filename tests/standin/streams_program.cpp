@@ -14,14 +14,14 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/gpu/kernel.hpp"
-#include "support/waiting.hpp"
+#include "../support/waiting.hpp"
 
 namespace {
 
 using namespace flotilla;
 
 constexpr std::size_t count = 128;  // few threads: TSan forgets accesses when hundreds of fibers take turns in its 255 slots
-constexpr Seconds limit = tests::hang_bound();
+constexpr Seconds limit = flotilla::tests::hang_bound();
 
 std::vector<char> kernels() {
   std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};

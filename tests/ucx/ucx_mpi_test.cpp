@@ -20,7 +20,7 @@ using flotilla::ucx::Endpoint;
 using flotilla::ucx::PeerWatch;
 using flotilla::ucx::Worker;
 
-constexpr Seconds patience = tests::hang_bound();
+constexpr Seconds patience = flotilla::tests::hang_bound();
 
 int rank() {
   int r = 0;
