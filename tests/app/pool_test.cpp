@@ -105,10 +105,12 @@ TEST(Pool, WhatIsWrongIsSaidInOneLine) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_STREQ(error.what(), what);
   }
-  EXPECT_NE(std::string{refusal("A100-41=3").what()}.find("device type 'A100-41'; did you mean 'A100-40'?; they know A10, A100-40,"),
+  EXPECT_NE(std::string{refusal("A100-41=3").what()}.find(
+                "device type 'A100-41'; did you mean 'A100-40' or 'A100-PCIe-40'?; they know A10, A100-40,"),
             std::string::npos)
       << refusal("A100-41=3").what();
-  EXPECT_NE(std::string{refusal("A100@z=3").what()}.find("device type 'A100'; did you mean 'A100-40' or 'A100-PCIe-40' or 'A100-SXM-64' or 'A100-80' or 'A100-PCIe-80'?; they"),
+  EXPECT_NE(std::string{refusal("A100@z=3").what()}.find(
+                "device type 'A100'; did you mean 'A100-40' or 'A100-PCIe-40' or 'A100-SXM-64' or 'A100-80' or 'A100-PCIe-80'?; they"),
             std::string::npos)
       << refusal("A100@z=3").what();
   const auto many = error_of([] { pool_of({"Own=600000", "Own=400001"}); });
