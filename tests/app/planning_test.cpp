@@ -487,7 +487,7 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(pool + Words{"--model.name=opt-125m"}, 64, "write for example --training.global-batch 1024");
   expect_refused(pool + Words{"--model.name=opt-125", "--training.global-batch=16"}, 64, "--model.name opt-125: ");
   expect_refused(pool + job + Words{"--training.length=4096"}, 64, "--training.length 4096: longer than the 2048 positions");
-  expect_refused(job + Words{"--pool=A100-41=4"}, 64, "did you mean 'A100-40'?");
+  expect_refused(job + Words{"--pool=A100-41=4"}, 64, "did you mean 'A100-40'");
   expect_refused(job + Words{"--pool=A100-40=0"}, 64, "--pool A100-40=0: ");
   expect_refused(job + pool + Words{"--objective.maximise=throughput", "--objective.minimise=cost"}, 64,
                  "--objective.minimise cost: conflicts with objective.maximise throughput; keep one");

@@ -105,7 +105,8 @@ TEST(Pool, WhatIsWrongIsSaidInOneLine) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_STREQ(error.what(), what);
   }
-  EXPECT_NE(std::string{error_with("A100-41=3").what()}.find("device type 'A100-41'; did you mean 'A100-40'?; they know A10, A100-40,"),
+  EXPECT_NE(std::string{error_with("A100-41=3").what()}.find(
+                "device type 'A100-41'; did you mean 'A100-40' or 'A100-PCIe-40'?; they know A10, A100-40,"),
             std::string::npos)
       << error_with("A100-41=3").what();
   EXPECT_NE(std::string{error_with("A100@z=3").what()}.find(

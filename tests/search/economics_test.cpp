@@ -97,6 +97,7 @@ TEST(Economics, DevicesWithoutBf16AreIdleForThatAndFp16IsCompared) {
   Instance i = usual();
   for (auto& type : i.library.device_types) type.peak_fp16 = type.peak_fp32;
   i.library.device_types[0].peak_bf16 = i.library.device_types[0].peak_fp32;
+  i.library.device_types[1].peak_bf16 = {};
   i.request.precision = Precision::bf16;
   const auto idle = slow_ones(idle_of(i));
   EXPECT_EQ(idle.devices, 4);

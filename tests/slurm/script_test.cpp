@@ -58,7 +58,7 @@ TEST(Script, ComponentsOfAHeterogeneousJob) {
 }
 
 TEST(Script, DirectivesTakePlainWordsAlone) {
-  for (const std::string evil : {"a b", "a;b", "$(x)", "a\n#SBATCH --x", "'", "\"", "-x", "a#b", "a\\b", "\xc3\xa9", "`x`"}) {
+  for (const std::string evil : {"a b", "a;b", "$(x)", "a\n#SBATCH --x", "'", "\"", "-x", "a#b", "a\\b", "\xc3", "\u202e", "`x`"}) {
     auto s = small();
     s.components[0].partition = evil;
     EXPECT_THROW(script_text(s), Error) << evil;
