@@ -3,7 +3,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/cluster.hpp"
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::profile_test {
 namespace {
 
 Device device(int rank, std::string host, std::string zone) { return {Rank{rank}, "cpu", std::move(host), std::move(zone), 0, 2}; }
@@ -203,4 +203,4 @@ TEST(FindType, ByName) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::profile_test

@@ -4,7 +4,7 @@
 
 #include "flotilla/base/error.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::allocate_test {
 namespace {
 
 cluster::Profile four_a_node() {
@@ -79,4 +79,4 @@ TEST(Allocate, RefusesUnknownTypesAndBoundPlans) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::allocate_test

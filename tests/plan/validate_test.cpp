@@ -5,7 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "plan/random_plan.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::validate_test {
 namespace {
 
 /// gpt2-mini, 6 layers: two stages, the first with two replicas, the second a tensor-parallel pair.
@@ -167,4 +167,4 @@ TEST(Summary, IsOneLine) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::validate_test

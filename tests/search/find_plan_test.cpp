@@ -6,7 +6,7 @@
 #include "flotilla/search/planner.hpp"
 #include "simulate/cluster_fixture.hpp"
 
-namespace flotilla {
+namespace flotilla::find_plan_test {
 namespace {
 
 using search::PlanAnswer;
@@ -296,4 +296,4 @@ TEST(FindPlan, ContradictionsAreNamed) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::find_plan_test

@@ -4,7 +4,7 @@
 #include "flotilla/base/error.hpp"
 #include "pool_checks.hpp"
 
-namespace flotilla::fixture {
+namespace flotilla::fixture::pool_planner_test {
 namespace {
 
 using search::PlanRequest;
@@ -315,4 +315,4 @@ TEST(PoolPlanner, CountsNodesNotDevices) {
 }
 
 }  // namespace
-}  // namespace flotilla::fixture
+}  // namespace flotilla::fixture::pool_planner_test

@@ -5,7 +5,7 @@
 #include "small_program.hpp"
 
 // Small programs written by hand: each test states one rule of program.hpp and the exact times that follow from it.
-namespace flotilla {
+namespace flotilla::machine_test {
 namespace {
 
 using fixture::add_rank;
@@ -265,4 +265,4 @@ TEST(Machine, IdleRanksTakeNoPart) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::machine_test

@@ -8,7 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 
-namespace flotilla {
+namespace flotilla::profile_cost_test {
 namespace {
 
 using model::Operation;
@@ -389,4 +389,4 @@ TEST(ProfileCost, LinkOfANamedHostCountsForItsPairsOnly) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::profile_cost_test

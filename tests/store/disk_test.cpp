@@ -8,7 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::store {
+namespace flotilla::store::disk_test {
 namespace {
 
 std::int64_t allocated(const std::filesystem::path& path) {
@@ -65,4 +65,4 @@ TEST(Disk, FlushTellsWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace flotilla::store
+}  // namespace flotilla::store::disk_test

@@ -11,7 +11,7 @@
 #include "flotilla/base/error.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::store {
+namespace flotilla::store::plain_file_test {
 namespace {
 
 std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span{text}); }
@@ -87,4 +87,4 @@ TEST(PlainFile, InMemoryTakesRoomForWhatIsWritten) {
 }
 
 }  // namespace
-}  // namespace flotilla::store
+}  // namespace flotilla::store::plain_file_test
