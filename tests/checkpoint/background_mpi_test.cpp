@@ -9,7 +9,7 @@
 #include "checkpoint/session.hpp"
 #include "flotilla/checkpoint/background_save.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::background_mpi_test {
 namespace {
 
 /// Holds a save in one of its phases until it is opened.
@@ -165,4 +165,4 @@ TEST_F(Background, WhoDoesNotWaitLosesNothing) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::background_mpi_test

@@ -6,7 +6,7 @@
 #include "flotilla/base/hash.hpp"
 #include "linear_crc.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::checksums_test {
 namespace {
 
 std::vector<std::byte> random_bytes(std::mt19937& random, std::size_t count) {
@@ -104,4 +104,4 @@ TEST(Checksums, AreTheSameUnderEveryLayout) { expect_layouts_agree(odd_model(), 
 TEST(Checksums, AreTheSameWhereTensorsHaveManySegments) { expect_layouts_agree(wide_model(), 12, 2); }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::checksums_test

@@ -4,7 +4,7 @@
 #include "checkpoint/session.hpp"
 #include "directory.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::commit_mpi_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -136,4 +136,4 @@ TEST_F(Commit, ARunDirectoryMustExist) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::commit_mpi_test

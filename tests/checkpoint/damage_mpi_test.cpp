@@ -8,7 +8,7 @@
 #include "state_file.hpp"
 #include "structure.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::damage_mpi_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -232,4 +232,4 @@ TEST_F(Damage, AnotherModelIsNoDamage) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::damage_mpi_test

@@ -20,7 +20,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/tier.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::describe_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -194,4 +194,4 @@ TEST_F(Described, MissingManifestMeansNoCheckpoint) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::describe_test

@@ -30,7 +30,7 @@ extern "C" int unlinkat(int folder, const char* name, int flags) noexcept {
   return static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
 }
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::directory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -214,4 +214,4 @@ TEST(Directory, KeepsTheNewestUpToTheStep) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::directory_test

@@ -5,7 +5,7 @@
 
 #include "checkpoint/session.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::failed_write_mpi_test {
 namespace {
 
 class FailedWrite : public Together {
@@ -49,4 +49,4 @@ TEST_F(FailedWrite, IsToldLeavesNothingAndTheNextSaveWorks) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::failed_write_mpi_test

@@ -9,7 +9,7 @@
 #include "checkpoint/session.hpp"
 #include "flotilla/store/disk.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::full_disk_mpi_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -102,4 +102,4 @@ TEST_F(FullDisk, ALimitOnTheSizeOfFiles) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::full_disk_mpi_test

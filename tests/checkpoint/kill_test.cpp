@@ -11,7 +11,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/tier.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::kill_test {
 namespace {
 
 std::int64_t acknowledged(const std::filesystem::path& run) {
@@ -57,4 +57,4 @@ TEST(Kill, ACommittedCheckpointIsNeverLost) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::kill_test

@@ -1,7 +1,7 @@
 // Any layout loads what any other saved, bit by bit.
 #include "checkpoint/session.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::layouts_mpi_test {
 namespace {
 
 class Layouts : public Together {
@@ -57,4 +57,4 @@ TEST_F(Layouts, BytesDoNotDependOnTheLayout) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::layouts_mpi_test

@@ -10,7 +10,7 @@
 #include "flotilla/checkpoint/background_save.hpp"
 #include "part_file.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::local_mpi_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -264,4 +264,4 @@ TEST(PartBlocks, AreSmallAndCoverTheState) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::local_mpi_test

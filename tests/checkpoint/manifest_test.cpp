@@ -11,7 +11,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::checkpoint {
+namespace flotilla::checkpoint::manifest_test {
 namespace {
 
 Manifest example() {
@@ -128,4 +128,4 @@ TEST(Manifest, APlanThatIsNotJsonIsRefused) {
 }
 
 }  // namespace
-}  // namespace flotilla::checkpoint
+}  // namespace flotilla::checkpoint::manifest_test

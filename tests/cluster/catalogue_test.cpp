@@ -7,7 +7,7 @@
 #include "flotilla/base/error.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::catalogue_test {
 namespace {
 
 Figure said(double value) { return {value, "made up"}; }
@@ -168,4 +168,4 @@ TEST(Catalogue, ATypeThatNobodyKnowsIsRefusedUnlessTheProfileHasIt) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::catalogue_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::corrections_test {
 namespace {
 
 using Figure = Correction::Figure;
@@ -102,4 +102,4 @@ TEST(Corrections, HaveNames) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::corrections_test

@@ -9,7 +9,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/cluster.hpp"
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::fit_test {
 namespace {
 
 using Model = std::function<double(double)>;  // bytes -> seconds
@@ -155,4 +155,4 @@ TEST(TransferTime, TakesThePieceThatHoldsTheSize) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::fit_test

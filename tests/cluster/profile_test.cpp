@@ -4,7 +4,7 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::profile_test {
 namespace {
 
 Device device(int rank, std::string host, std::string zone) { return {Rank{rank}, "cpu", std::move(host), std::move(zone), 0, 2}; }
@@ -198,4 +198,4 @@ TEST(FindType, ByName) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::profile_test

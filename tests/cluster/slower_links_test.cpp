@@ -5,7 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/transports.hpp"
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::slower_links_test {
 namespace {
 
 constexpr Bytes size{1 << 20};
@@ -100,4 +100,4 @@ TEST(SlowerLinks, BetweenGpusAreSlowerByEveryTransport) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::slower_links_test

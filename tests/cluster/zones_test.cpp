@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace flotilla::cluster {
+namespace flotilla::cluster::zones_test {
 namespace {
 
 TEST(Zones, NamesOfCloudsTellTheDistance) {
@@ -145,4 +145,4 @@ TEST(Prices, AZonesOwnGoBeforeItsTypes) {
 }
 
 }  // namespace
-}  // namespace flotilla::cluster
+}  // namespace flotilla::cluster::zones_test

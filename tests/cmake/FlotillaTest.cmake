@@ -1,6 +1,7 @@
-# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [ENVIRONMENT ...] [SLOW PATTERN] [OF_ALL PATTERN])
-#   a GoogleTest program, one CTest entry, label room.<room>. Tests of a GoogleTest pattern that take seconds become an entry of their own,
-#   NAME.slow with the label slow; the inner loop leaves them out. Those of another pattern are NAME.all with the label all.
+# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [ENVIRONMENT ...] [SLOW [PART=]PATTERN...] [OF_ALL PATTERN])
+#   a GoogleTest program, one a room: a file's namespace ends in the file's name, for 16 files compile as one unit. One CTest entry, label
+#   room.<room>. Tests of a GoogleTest pattern that take seconds become an entry of their own, NAME.PART (NAME.slow where no part is named)
+#   with the label slow; the inner loop leaves them out. Those of another pattern are NAME.all with the label all.
 # flotilla_add_mpi_test(NAME ROOM room RANKS n... [RANKS_OF_ALL n...] SOURCES ... [LINKS ...] [LABELS ...])
 #   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi;npN.
 # flotilla_add_entry(NAME name COMMAND ...)
@@ -99,13 +100,19 @@ function(flotilla_add_part suffix filter)
 endfunction()
 
 function(flotilla_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;SLOW;OF_ALL" "SOURCES;LINKS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;OF_ALL" "SOURCES;LINKS;LABELS;ENVIRONMENT;SLOW")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES}" "${T_LINKS};GTest::gtest_main")
   set(rest "")
-  if(T_SLOW)
-    flotilla_add_part(.slow --gtest_filter=${T_SLOW} slow)
-    list(APPEND rest ${T_SLOW})
-  endif()
+  foreach(slow IN LISTS T_SLOW)
+    set(part slow)
+    set(pattern "${slow}")
+    if(slow MATCHES "^([a-z_0-9]+)=(.*)$")
+      set(part ${CMAKE_MATCH_1})
+      set(pattern "${CMAKE_MATCH_2}")
+    endif()
+    flotilla_add_part(.${part} --gtest_filter=${pattern} slow)
+    list(APPEND rest ${pattern})
+  endforeach()
   if(T_OF_ALL)
     flotilla_add_part(.all --gtest_filter=${T_OF_ALL} all)
     list(APPEND rest ${T_OF_ALL})

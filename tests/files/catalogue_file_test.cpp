@@ -10,7 +10,7 @@
 #include "support/refusal.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::catalogue_file_test {
 namespace {
 
 using cluster::Catalogue;
@@ -210,4 +210,4 @@ TEST(CatalogueFile, CorruptedCataloguesAreReadOrRefusedWithOneLine) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::catalogue_file_test

@@ -7,7 +7,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::corrections_file_test {
 namespace {
 
 using cluster::Correction;
@@ -89,4 +89,4 @@ TEST_F(CorrectionsFile, DamageIsRefusedWithThePlace) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::corrections_file_test

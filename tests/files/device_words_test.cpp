@@ -11,7 +11,7 @@
 #include "support/temporary_folder.hpp"
 
 /// Words of sites for devices: what each means, and that none means a device that it contradicts.
-namespace flotilla::files {
+namespace flotilla::files::device_words_test {
 namespace {
 
 using cluster::CatalogueEntry;
@@ -165,4 +165,4 @@ TEST(DeviceWords, ThePageIsTheTable) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::device_words_test

@@ -13,7 +13,7 @@
 #include "support/refusal.hpp"
 
 // Replays the fuzzers' corpus and its random mutations: every reader either succeeds or throws Error{bad_input} of one line.
-namespace flotilla::files {
+namespace flotilla::files::hostile_test {
 namespace {
 
 struct Reader {
@@ -106,4 +106,4 @@ TEST(Hostile, LongListsAreRefusedNotObeyed) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::hostile_test

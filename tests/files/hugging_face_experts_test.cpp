@@ -6,7 +6,7 @@
 #include "support/refusal.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::hugging_face_experts_test {
 namespace {
 
 using tests::expect_refused;
@@ -113,4 +113,4 @@ TEST(HuggingFaceExperts, AreInPlanFiles) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::hugging_face_experts_test

@@ -8,7 +8,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::hugging_face_test {
 namespace {
 
 using tests::expect_refused;
@@ -312,4 +312,4 @@ TEST(HuggingFace, IsNamedAfterItsFolder) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::hugging_face_test

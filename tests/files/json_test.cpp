@@ -8,7 +8,7 @@
 
 #include "support/refusal.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::json_test {
 namespace {
 
 using tests::expect_refused;
@@ -143,4 +143,4 @@ TEST(JsonLine, BytesThatAreNotUtf8StillMakeJson) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::json_test

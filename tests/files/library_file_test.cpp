@@ -10,7 +10,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::library_file_test {
 namespace {
 
 using tests::expect_refused;
@@ -169,4 +169,4 @@ TEST(LibraryFile, LongListsAreRefused) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::library_file_test

@@ -6,7 +6,7 @@
 #include "support/temporary_folder.hpp"
 
 /// The seeds of the fuzzer are the examples.
-namespace flotilla::files {
+namespace flotilla::files::measurements_test {
 namespace {
 
 using bench::Series;
@@ -92,4 +92,4 @@ TEST(Osu, ARowWithoutAValueIsRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::measurements_test

@@ -8,7 +8,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::plan_file_test {
 namespace {
 
 using tests::expect_refused;
@@ -117,4 +117,4 @@ TEST(PlanFile, AModelMayBeABuiltInName) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::plan_file_test

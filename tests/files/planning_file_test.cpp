@@ -7,7 +7,7 @@
 #include "support/refusal.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::planning_file_test {
 namespace {
 
 std::string example() { return tests::json_block(read_text(std::filesystem::path{FLOTILLA_FORMATS} / "planning.md")); }
@@ -101,4 +101,4 @@ TEST(PlanningFile, RefusesByPlace) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::planning_file_test

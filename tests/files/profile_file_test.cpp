@@ -11,7 +11,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::profile_file_test {
 namespace {
 
 using tests::expect_refused;
@@ -226,4 +226,4 @@ TEST(FabricLinks, DamagedOnesAreRefusedAtTheirPlace) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::profile_file_test

@@ -8,7 +8,7 @@
 #include "support/published_data.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::sailor_export_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -227,4 +227,4 @@ TEST(SailorExportData, MeasuredRunsComeBackWordForWord) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::sailor_export_test

@@ -14,7 +14,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::sailor_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -332,4 +332,4 @@ TEST(SailorData, TheMeasuredRunsArePlans) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::sailor_test

@@ -15,7 +15,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::files {
+namespace flotilla::files::text_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ TEST_F(TextFile, RefusesWhatIsNotAReadableFile) {
 }
 
 }  // namespace
-}  // namespace flotilla::files
+}  // namespace flotilla::files::text_file_test

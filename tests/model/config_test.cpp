@@ -7,7 +7,7 @@
 #include "flotilla/base/error.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::model {
+namespace flotilla::model::config_test {
 namespace {
 
 using tests::refusal;
@@ -156,4 +156,4 @@ TEST(Fingerprint, TellsFamiliesApart) {
 }
 
 }  // namespace
-}  // namespace flotilla::model
+}  // namespace flotilla::model::config_test

@@ -9,7 +9,7 @@
 #include "flotilla/model/tensors.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::model {
+namespace flotilla::model::experts_test {
 namespace {
 
 using tests::expect_refused;
@@ -162,4 +162,4 @@ TEST(Experts, AreInTheFingerprint) {
 }
 
 }  // namespace
-}  // namespace flotilla::model
+}  // namespace flotilla::model::experts_test

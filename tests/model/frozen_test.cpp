@@ -5,7 +5,7 @@
 
 #include "flotilla/model/tensors.hpp"
 
-namespace flotilla::model {
+namespace flotilla::model::frozen_test {
 namespace {
 
 Config frozen(const std::string& model, std::vector<std::string> patterns) {
@@ -78,4 +78,4 @@ TEST(Frozen, ProductsAreTrainedWhereOneOfTheirWeightsIs) {
 }
 
 }  // namespace
-}  // namespace flotilla::model
+}  // namespace flotilla::model::frozen_test

@@ -7,7 +7,7 @@
 #include "flotilla/model/adapters.hpp"
 #include "flotilla/model/tensors.hpp"
 
-namespace flotilla::model {
+namespace flotilla::model::lora_test {
 namespace {
 
 Config adapted(const char* name, int rank, std::vector<Linear> targets, int qkv_parts, int up_parts) {
@@ -145,4 +145,4 @@ TEST(Lora, ImpossibleOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace flotilla::model
+}  // namespace flotilla::model::lora_test

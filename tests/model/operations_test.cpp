@@ -5,7 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
 
-namespace flotilla::model {
+namespace flotilla::model::operations_test {
 namespace {
 
 constexpr Operation all_operations(int i) { return static_cast<Operation>(i); }
@@ -226,4 +226,4 @@ TEST(Workspace, GrowsWithThreadsAndIsAligned) {
 }
 
 }  // namespace
-}  // namespace flotilla::model
+}  // namespace flotilla::model::operations_test

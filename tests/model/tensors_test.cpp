@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-namespace flotilla::model {
+namespace flotilla::model::tensors_test {
 namespace {
 
 TEST(Tensors, CountsAreThePublishedModels) {
@@ -155,4 +155,4 @@ TEST(Share, CoversWithoutGapAndIsBalanced) {
 }
 
 }  // namespace
-}  // namespace flotilla::model
+}  // namespace flotilla::model::tensors_test

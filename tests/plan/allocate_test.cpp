@@ -5,7 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::allocate_test {
 namespace {
 
 cluster::Profile four_a_node() {
@@ -76,4 +76,4 @@ TEST(Allocate, RefusesUnknownTypesAndBoundPlans) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::allocate_test

@@ -5,7 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/plan.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::even_plan_test {
 namespace {
 
 Plan make(int batch, int data, int pipeline, int tensor, int microbatch, const char* name = "gpt2-mini", std::vector<int> cuts = {}) {
@@ -96,4 +96,4 @@ TEST(EvenPlan, RefusesWhatCannotBeCut) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::even_plan_test

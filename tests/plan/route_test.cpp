@@ -3,7 +3,7 @@
 #include "flotilla/plan/batch_partition.hpp"
 #include "plan/random_plan.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::route_test {
 namespace {
 
 using Runs = std::vector<Microbatch>;
@@ -81,4 +81,4 @@ TEST(PlaceOf, FindsEveryRankOnce) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::route_test

@@ -6,7 +6,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "plan/random_plan.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::shard_layout_test {
 namespace {
 
 bool holds(const Stage& stage, const model::Tensor& tensor) {
@@ -104,4 +104,4 @@ TEST(TensorsOfStage, KeepOrderAndIncludeTiedOnes) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::shard_layout_test

@@ -5,7 +5,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "plan/random_plan.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::shard_test {
 namespace {
 
 using model::Axis;
@@ -104,4 +104,4 @@ TEST(Shard, ElementOrderInsideAShardIsThatOfTheWholeWithoutTheRest) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::shard_test

@@ -6,7 +6,7 @@
 #include "plan/random_plan.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::plan {
+namespace flotilla::plan::validate_test {
 namespace {
 
 /// gpt2-mini, 6 layers: two stages, the first with two replicas, the second a tensor-parallel pair.
@@ -163,4 +163,4 @@ TEST(Summary, IsOneLine) {
 }
 
 }  // namespace
-}  // namespace flotilla::plan
+}  // namespace flotilla::plan::validate_test

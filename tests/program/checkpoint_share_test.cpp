@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace flotilla::program {
+namespace flotilla::program::checkpoint_share_test {
 namespace {
 
 model::Config odd_model() {
@@ -61,4 +61,4 @@ TEST(CheckpointShare, OnlyTheFirstReplicaWritesUnlessTheOptimizerIsSharded) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::checkpoint_share_test

@@ -10,7 +10,7 @@
 #include "flotilla/program/program.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::frozen_test {
 namespace {
 
 /// Patterns that leave something to train.
@@ -131,4 +131,4 @@ TEST(Frozen, PassesWithoutWeightsGradientsAreTold) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::frozen_test

@@ -11,7 +11,7 @@
 
 #include "random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::hierarchical_all_reduce_test {
 namespace {
 
 Group group_of(const RankLocations& placement) {
@@ -131,4 +131,4 @@ TEST(HierarchicalAllReduce, MembersThatDifferByRoundingHaveOneRoom) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::hierarchical_all_reduce_test

@@ -8,7 +8,7 @@
 #include "flotilla/program/launch_order.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::launch_order_test {
 namespace {
 
 std::string first(const std::vector<Violation>& violations) { return violations.empty() ? "" : violations.front().what; }
@@ -117,4 +117,4 @@ TEST(LaunchOrder, AMessageBeforeTheOneThatItAnswersIsRefused) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::launch_order_test

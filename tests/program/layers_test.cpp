@@ -9,7 +9,7 @@
 #include "flotilla/program/program.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::layers_test {
 namespace {
 
 model::Config model_of(int hidden, int blocks, int heads) {
@@ -270,4 +270,4 @@ TEST(LayerPrograms, RefuseWhatTheRuntimeCannotDo) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::layers_test

@@ -7,7 +7,7 @@
 #include "program/random_lora.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::lora_test {
 namespace {
 
 std::int64_t bytes_of(const RankClass& c, Category category) {
@@ -118,4 +118,4 @@ TEST(Lora, SplitPassesMakeAdaptersGradients) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::lora_test

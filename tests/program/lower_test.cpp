@@ -10,7 +10,7 @@
 #include "flotilla/program/program.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::lower_test {
 namespace {
 
 plan::Plan even(int data, int pipeline, int tensor, int batch, int microbatch, plan::ScheduleKind kind = plan::ScheduleKind::one_f_one_b) {
@@ -249,4 +249,4 @@ TEST(Lower, IsAPureFunction) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::lower_test

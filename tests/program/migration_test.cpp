@@ -17,7 +17,7 @@
 #include "plan/random_plan.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::migration_test {
 namespace {
 
 /// (rank, tensor, piece or -1) -> the global element at each place.
@@ -370,4 +370,4 @@ TEST(Migration, RefusesAnotherModelOrPrecision) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::migration_test

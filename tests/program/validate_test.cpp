@@ -5,7 +5,7 @@
 #include "flotilla/program/program.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::validate_test {
 namespace {
 
 std::string first(const std::vector<Violation>& violations) { return violations.empty() ? "" : violations.front().what; }
@@ -298,4 +298,4 @@ TEST(Validate, DanglingReferencesAreRefusedNotFollowed) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::validate_test

@@ -7,7 +7,7 @@
 #include "flotilla/base/text.hpp"
 #include "flotilla/program/program.hpp"
 
-namespace flotilla::program {
+namespace flotilla::program::zero_bubble_test {
 namespace {
 
 using model::Operation;
@@ -156,4 +156,4 @@ TEST(ZeroBubble, RecomputedStagesHoldOneMicrobatchMoreAtMost) {
 }
 
 }  // namespace
-}  // namespace flotilla::program
+}  // namespace flotilla::program::zero_bubble_test

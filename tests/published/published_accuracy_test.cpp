@@ -8,7 +8,7 @@
 #include "flotilla/published/comparison.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla {
+namespace flotilla::published_accuracy_test {
 namespace {
 
 std::map<std::string, published::Statistics> statistics_by_source() {
@@ -82,4 +82,4 @@ TEST(PublishedAccuracy, KnowsWhatFits) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::published_accuracy_test

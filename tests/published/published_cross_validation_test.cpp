@@ -16,7 +16,7 @@
 #include "flotilla/simulate/forecaster.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla {
+namespace flotilla::published_cross_validation_test {
 namespace {
 
 using program::LayerKernels;
@@ -359,4 +359,4 @@ TEST(CrossValidation, LeavesOneSourceOut) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::published_cross_validation_test

@@ -13,7 +13,7 @@
 #include "flotilla/program/runtime.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla {
+namespace flotilla::published_error_bars_test {
 namespace {
 
 using published::BarFigures;
@@ -188,4 +188,4 @@ TEST(ErrorBars, OfThePublishedRunsAreThoseInUse) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::published_error_bars_test

@@ -6,7 +6,7 @@
 #include "flotilla/published/comparison.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla {
+namespace flotilla::published_mechanisms_test {
 namespace {
 
 /// A GPT of 24 blocks on a node of eight H100.
@@ -315,4 +315,4 @@ TEST_F(Mechanisms, TablesOfBucketsAreOfStage1) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::published_mechanisms_test

@@ -7,7 +7,7 @@
 #include "flotilla/published/comparison.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla {
+namespace flotilla::published_runs_test {
 namespace {
 
 using published::Comparison;
@@ -410,4 +410,4 @@ TEST(Statistics, CountWhatWentOutOfMemory) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::published_runs_test

@@ -7,7 +7,7 @@
 
 #include "pipelines.hpp"
 
-namespace flotilla::schedule {
+namespace flotilla::schedule::bound_test {
 namespace {
 
 using plan::ScheduleKind;
@@ -183,4 +183,4 @@ TEST(Split, NeverTakesLongerThanTheWholePass) {
 }
 
 }  // namespace
-}  // namespace flotilla::schedule
+}  // namespace flotilla::schedule::bound_test

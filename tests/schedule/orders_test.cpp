@@ -5,7 +5,7 @@
 
 #include "pipelines.hpp"
 
-namespace flotilla::schedule {
+namespace flotilla::schedule::orders_test {
 namespace {
 
 using plan::ScheduleKind;
@@ -159,4 +159,4 @@ TEST(UnderWay, CountsWhatALaterStageGathers) {
 }
 
 }  // namespace
-}  // namespace flotilla::schedule
+}  // namespace flotilla::schedule::orders_test

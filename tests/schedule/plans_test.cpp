@@ -8,7 +8,7 @@
 #include "pipelines.hpp"
 #include "plan/random_plan.hpp"
 
-namespace flotilla::schedule {
+namespace flotilla::schedule::plans_test {
 namespace {
 
 using namespace testing;
@@ -142,4 +142,4 @@ TEST(ScheduleOf, InterleavedWithOneStageADeviceIsOneForwardOneBackward) {
 }
 
 }  // namespace
-}  // namespace flotilla::schedule
+}  // namespace flotilla::schedule::plans_test

@@ -4,7 +4,7 @@
 #include "flotilla/search/binding.hpp"
 #include "flotilla/search/constraints.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::binding_test {
 namespace {
 
 /// Four hosts: two of two fast devices, one of two slow ones, one of four slow ones.
@@ -69,4 +69,4 @@ TEST(PoolOfDevices, CountsByTypeZoneAndHostSize) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::binding_test

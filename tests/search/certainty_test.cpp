@@ -10,7 +10,7 @@
 #include "flotilla/sailor/artifact.hpp"
 #include "simulate/cluster_fixture.hpp"
 
-namespace flotilla {
+namespace flotilla::certainty_test {
 namespace {
 
 using search::PlanRequest;
@@ -114,4 +114,4 @@ TEST(Certainty, IsNotKnownOfClosedFormulas) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::certainty_test

@@ -9,7 +9,7 @@
 #include "pool_instances.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::fixture {
+namespace flotilla::fixture::economics_test {
 namespace {
 
 using search::Goal;
@@ -196,4 +196,4 @@ TEST(Economics, TotalsAreOfAllIterations) {
 }
 
 }  // namespace
-}  // namespace flotilla::fixture
+}  // namespace flotilla::fixture::economics_test

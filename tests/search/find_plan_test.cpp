@@ -7,7 +7,7 @@
 #include "simulate/cluster_fixture.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla {
+namespace flotilla::find_plan_test {
 namespace {
 
 using search::PlanAnswer;
@@ -292,4 +292,4 @@ TEST(FindPlan, ContradictionsAreNamed) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::find_plan_test

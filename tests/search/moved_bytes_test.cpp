@@ -10,7 +10,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/migration.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::moved_bytes_test {
 namespace {
 
 constexpr std::int64_t state = 4 + 4 + 4;  // bytes of an fp32 parameter
@@ -348,4 +348,4 @@ TEST(ChooseNearBest, TiesGoToTheBetterThenTheSmaller) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::moved_bytes_test

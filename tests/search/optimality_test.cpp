@@ -10,7 +10,7 @@
 #include "simulate/cluster_fixture.hpp"
 
 // The planner against plain enumeration, over random small instances.
-namespace flotilla {
+namespace flotilla::optimality_test {
 namespace {
 
 using search::PlanAnswer;
@@ -139,4 +139,4 @@ TEST_P(Optimality, MoreMemoryOrMoreRanksAreNeverWorse) {
 INSTANTIATE_TEST_SUITE_P(Random, Optimality, testing::Range(0, 24));
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::optimality_test

@@ -27,7 +27,7 @@ extern "C" int clock_gettime(clockid_t id, struct timespec* time) noexcept {
 }
 #endif
 
-namespace flotilla {
+namespace flotilla::planner_test {
 namespace {
 
 using search::PlanAnswer;
@@ -231,4 +231,4 @@ TEST(Planner, TheSamePoolGetsTheSamePlanUnderAnyLoad) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::planner_test

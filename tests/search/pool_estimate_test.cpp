@@ -7,7 +7,7 @@
 #include "pool_checks.hpp"
 #include "pool_parts.hpp"
 
-namespace flotilla::fixture {
+namespace flotilla::fixture::pool_estimate_test {
 namespace {
 
 using namespace search;
@@ -108,4 +108,4 @@ TEST(PoolEstimate, WhatLeavesAZoneIsTheForecasts) {
 }
 
 }  // namespace
-}  // namespace flotilla::fixture
+}  // namespace flotilla::fixture::pool_estimate_test

@@ -5,7 +5,7 @@
 #include "pool_checks.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla::fixture {
+namespace flotilla::fixture::pool_planner_test {
 namespace {
 
 using search::PlanRequest;
@@ -310,4 +310,4 @@ TEST(PoolPlanner, CountsNodesNotDevices) {
 }
 
 }  // namespace
-}  // namespace flotilla::fixture
+}  // namespace flotilla::fixture::pool_planner_test

@@ -4,7 +4,7 @@
 #include "pool_checks.hpp"
 #include "support/tier.hpp"
 
-namespace flotilla::fixture {
+namespace flotilla::fixture::pool_property_test {
 namespace {
 
 Range few_devices() {
@@ -66,4 +66,4 @@ TEST(PoolProperties, AFixedOptionIsHardlyEverBetter) { expect_no_fixed_option_be
 TEST(PoolProperties, RelaxedConstraintsKeepTheAnswerAsGood) { expect_monotone(pools(1000, 15), a_few_dozen(), 0.02, 0.97); }
 
 }  // namespace
-}  // namespace flotilla::fixture
+}  // namespace flotilla::fixture::pool_property_test

@@ -9,7 +9,7 @@
 #include "uneven_pipeline.hpp"
 #include "wide_groups.hpp"
 
-namespace flotilla::fixture {
+namespace flotilla::fixture::pool_stages_test {
 namespace {
 
 using namespace search::pool;
@@ -162,4 +162,4 @@ TEST(PoolStages, GroupsOverNodesTakeWholeOnes) {
 }
 
 }  // namespace
-}  // namespace flotilla::fixture
+}  // namespace flotilla::fixture::pool_stages_test

@@ -13,7 +13,7 @@
 #include "flotilla/search/planner.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::published_pools_test {
 namespace {
 
 constexpr int per_node = 4;  // of A100-40 and V100-16 in the artifact's clusters
@@ -143,4 +143,4 @@ TEST(PublishedPools, Sizes) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::published_pools_test

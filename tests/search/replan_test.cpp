@@ -9,7 +9,7 @@
 #include "flotilla/search/planner.hpp"
 #include "moving/moved_bytes.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::replan_test {
 namespace {
 
 const cluster::Profile& library() {
@@ -99,4 +99,4 @@ TEST(Replan, OtherModelsAreRefused) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::replan_test

@@ -2,7 +2,7 @@
 // zones, and 500 pairs of pools or limits of which one is looser.
 #include "rules_checks.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::rules_planner_long_test {
 namespace {
 
 TEST(RulesPlannerLong, EqualsEnumeration) {
@@ -22,4 +22,4 @@ TEST(RulesPlannerLong, MoreIsNeverWorse) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::rules_planner_long_test

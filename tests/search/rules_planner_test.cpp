@@ -3,7 +3,7 @@
 #include "flotilla/base/error.hpp"
 #include "rules_checks.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::rules_planner_test {
 namespace {
 
 class RulesPlanner : public testing::TestWithParam<int> {};
@@ -110,4 +110,4 @@ TEST(RulesPlannerRequests, StopsWhenTold) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::rules_planner_test

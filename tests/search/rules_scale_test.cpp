@@ -9,7 +9,7 @@
 #include "flotilla/sailor/artifact.hpp"
 #include "flotilla/search/planner.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::rules_scale_test {
 namespace {
 
 struct Instance {
@@ -111,4 +111,4 @@ TEST(RulesScale, Answers) {
 }
 
 }  // namespace
-}  // namespace flotilla::search
+}  // namespace flotilla::search::rules_scale_test

@@ -5,7 +5,7 @@
 #include "small_program.hpp"
 
 // Which instructions are run in one go.
-namespace flotilla {
+namespace flotilla::chains_test {
 namespace {
 
 using fixture::compute;
@@ -70,4 +70,4 @@ TEST(Chains, KnowledgeOfAnEarlierBlockDoesNotOutliveIt) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::chains_test

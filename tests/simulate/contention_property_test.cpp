@@ -10,7 +10,7 @@
 
 // What must hold of forecasts where messages share network cards: random plans scattered over hosts of one to four devices, with links
 // from far too slow to far too fast.
-namespace flotilla {
+namespace flotilla::contention_property_test {
 namespace {
 
 using simulate::ProgramForecaster;
@@ -109,4 +109,4 @@ TEST(ContentionProperty, EveryDeviceAccountsForTheWholeIteration) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::contention_property_test

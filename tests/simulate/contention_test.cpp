@@ -4,7 +4,7 @@
 #include "small_program.hpp"
 
 // Messages and collectives that leave a host by the same cards: small programs and the exact times that follow.
-namespace flotilla {
+namespace flotilla::contention_test {
 namespace {
 
 using fixture::add_rank;
@@ -234,4 +234,4 @@ TEST(Contention, ACollectiveSharesTheCardsOfAllItsHosts) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::contention_test

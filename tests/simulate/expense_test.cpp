@@ -7,7 +7,7 @@
 #include "flotilla/simulate/forecaster.hpp"
 
 // What an iteration costs, by hand arithmetic.
-namespace flotilla {
+namespace flotilla::expense_test {
 namespace {
 
 using simulate::ZoneTraffic;
@@ -102,4 +102,4 @@ TEST(Expense, IsPartOfAForecast) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::expense_test

@@ -12,7 +12,7 @@
 #include "program/random_plan.hpp"
 
 // What must hold of every forecast, over random plans of small models on made-up clusters.
-namespace flotilla {
+namespace flotilla::forecast_property_test {
 namespace {
 
 using simulate::Activity;
@@ -273,4 +273,4 @@ TEST(Forecast, BadPlansAndClustersAreNamed) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::forecast_property_test

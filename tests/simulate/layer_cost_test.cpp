@@ -10,7 +10,7 @@
 #include "network/library_collective.hpp"
 #include "network/route.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::layer_cost_test {
 namespace {
 
 using cluster::LayerTime;
@@ -179,4 +179,4 @@ TEST(LibraryCollectives, NeverFasterWithMoreBytesOrFlows) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::layer_cost_test

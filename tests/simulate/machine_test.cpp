@@ -6,7 +6,7 @@
 #include "support/refusal.hpp"
 
 // Small programs written by hand: each test states one rule of program.hpp and the exact times that follow from it.
-namespace flotilla {
+namespace flotilla::machine_test {
 namespace {
 
 using fixture::add_rank;
@@ -261,4 +261,4 @@ TEST(Machine, IdleRanksTakeNoPart) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::machine_test

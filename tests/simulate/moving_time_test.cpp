@@ -7,7 +7,7 @@
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/program/migration.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::moving_time_test {
 namespace {
 
 const auto mini = model::built_in("gpt2-mini");
@@ -59,4 +59,4 @@ TEST(MovingTime, AFullUplinkIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::moving_time_test

@@ -7,7 +7,7 @@
 
 #include "flotilla/files/catalogue_file.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::node_shape_test {
 namespace {
 
 NodeShape first(const cluster::NodeLinks& links, int devices) {
@@ -40,4 +40,4 @@ TEST(NodeShape, OfAHybridCubeMesh) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::node_shape_test

@@ -9,7 +9,7 @@
 #include "flotilla/simulate/profile_cost.hpp"
 #include "support/refusal.hpp"
 
-namespace flotilla {
+namespace flotilla::profile_cost_test {
 namespace {
 
 using model::Operation;
@@ -383,4 +383,4 @@ TEST(ProfileCost, LinkOfANamedHostCountsForItsPairsOnly) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::profile_cost_test

@@ -11,7 +11,7 @@
 #include "flotilla/simulate/profile_cost.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::published_collectives_test {
 namespace {
 
 /// A node of eight devices of a type, its links as the catalogue has them.
@@ -111,4 +111,4 @@ TEST(PublishedSwitchSums, OfTwoToEightAreWithinTenPercent) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::published_collectives_test

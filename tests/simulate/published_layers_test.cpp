@@ -19,7 +19,7 @@
 #include "flotilla/simulate/profile_cost.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::published_layers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -224,4 +224,4 @@ TEST(MegatronLayer, LiesWithinTheStatedError) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::published_layers_test

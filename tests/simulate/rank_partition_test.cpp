@@ -9,7 +9,7 @@
 #include "oracle.hpp"
 #include "program/random_plan.hpp"
 
-namespace flotilla {
+namespace flotilla::rank_partition_test {
 namespace {
 
 using fixture::FakeCost;
@@ -158,4 +158,4 @@ TEST(RankPartition, EvaluationProgramsRunToo) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::rank_partition_test

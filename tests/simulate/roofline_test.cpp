@@ -6,7 +6,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::roofline_test {
 namespace {
 
 using model::Operation;
@@ -134,4 +134,4 @@ TEST(Roofline, EveryOperationOfEveryPrecisionHasATime) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::roofline_test

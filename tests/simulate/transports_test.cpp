@@ -12,7 +12,7 @@
 #include "flotilla/simulate/forecaster.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 
-namespace flotilla::simulate {
+namespace flotilla::simulate::transports_test {
 namespace {
 
 using cluster::LinkLevel;
@@ -387,4 +387,4 @@ TEST(Transports, AForecastIsOfTheOneThatAJobWants) {
 }
 
 }  // namespace
-}  // namespace flotilla::simulate
+}  // namespace flotilla::simulate::transports_test

@@ -6,7 +6,7 @@
 #include "scattered_case.hpp"
 
 // What must hold of forecasts where the hosts of a zone share the way to other zones.
-namespace flotilla {
+namespace flotilla::uplink_property_test {
 namespace {
 
 using namespace fixture::scattered;
@@ -100,4 +100,4 @@ TEST(UplinkProperty, NoneMovesMoreThanItCan) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::uplink_property_test

@@ -16,7 +16,7 @@
 #include "flotilla/simulate/forecaster.hpp"
 #include "support/published_data.hpp"
 
-namespace flotilla {
+namespace flotilla::validation_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST(PublishedSelene, OfMegatronLm) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::validation_test

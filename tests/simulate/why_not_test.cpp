@@ -9,7 +9,7 @@
 #include "flotilla/simulate/forecaster.hpp"
 
 // Why a plan does not fit, and what would make it fit.
-namespace flotilla {
+namespace flotilla::why_not_test {
 namespace {
 
 using simulate::ChangedPlan;
@@ -225,4 +225,4 @@ TEST(Report, HasARowForEveryKindAndTheShareOfThePeaks) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::why_not_test

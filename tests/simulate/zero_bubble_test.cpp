@@ -6,7 +6,7 @@
 #include "flotilla/simulate/profile_cost.hpp"
 #include "machine/interpret.hpp"
 
-namespace flotilla {
+namespace flotilla::zero_bubble_test {
 namespace {
 
 using model::Operation;
@@ -101,4 +101,4 @@ TEST(ZeroBubble, AMeasuredWholeIsSharedByFlopsUnlessItsHalvesWereMeasured) {
 }
 
 }  // namespace
-}  // namespace flotilla
+}  // namespace flotilla::zero_bubble_test

@@ -9,7 +9,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::store {
+namespace flotilla::store::disk_test {
 namespace {
 
 std::int64_t allocated(const std::filesystem::path& path) {
@@ -57,4 +57,4 @@ TEST(Disk, FlushTellsWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace flotilla::store
+}  // namespace flotilla::store::disk_test

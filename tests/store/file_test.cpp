@@ -9,7 +9,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::store {
+namespace flotilla::store::file_test {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -91,4 +91,4 @@ TEST(File, RefusesWhatIsNotAWholeFile) {
 }
 
 }  // namespace
-}  // namespace flotilla::store
+}  // namespace flotilla::store::file_test

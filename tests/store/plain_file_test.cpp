@@ -12,7 +12,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace flotilla::store {
+namespace flotilla::store::plain_file_test {
 namespace {
 
 std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span{text}); }
@@ -77,4 +77,4 @@ TEST(PlainFile, InMemoryTakesRoomForWhatIsWritten) {
 }
 
 }  // namespace
-}  // namespace flotilla::store
+}  // namespace flotilla::store::plain_file_test

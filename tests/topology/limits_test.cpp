@@ -7,6 +7,7 @@
 #include "flotilla/topology/topology.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace flotilla::topology::limits_test {
 namespace {
 
 using flotilla::Bytes;
@@ -79,3 +80,4 @@ TEST_F(LimitsTest, AGroupOutsideTheNamespaceIsNotFollowed) {
 }
 
 }  // namespace
+}  // namespace flotilla::topology::limits_test

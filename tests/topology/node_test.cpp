@@ -11,6 +11,7 @@
 #include "flotilla/topology/topology.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace flotilla::topology::node_test {
 namespace {
 
 using flotilla::Bytes;
@@ -138,3 +139,4 @@ TEST(ThisNode, UsableFollowsTheBinding) {
 TEST(LibraryVersion, NamesTheLibrary) { EXPECT_EQ(flotilla::topology::library_version().rfind("hwloc API 2.", 0), 0u); }
 
 }  // namespace
+}  // namespace flotilla::topology::node_test

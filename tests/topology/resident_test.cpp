@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+namespace flotilla::topology::resident_test {
 namespace {
 
 using flotilla::Bytes;
@@ -24,3 +25,4 @@ TEST(PeakResident, RisesWithWhatIsTouchedAndCanBeForgotten) {
 }
 
 }  // namespace
+}  // namespace flotilla::topology::resident_test

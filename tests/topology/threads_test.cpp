@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+namespace flotilla::topology::threads_test {
 namespace {
 
 using flotilla::topology::CpuShare;
@@ -82,3 +83,4 @@ TEST(EffectiveCpus, TightestCounts) {
 }
 
 }  // namespace
+}  // namespace flotilla::topology::threads_test
