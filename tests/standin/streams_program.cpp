@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "../support/waiting.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/gpu/kernel.hpp"
-#include "../support/waiting.hpp"
 
 namespace {
 

@@ -49,7 +49,8 @@ std::string script_text(const Script&);
 /// Throws Error{bad_input} for a word with a zero byte: nobody can pass that on.
 std::string shell_word(const std::string&);
 
-/// Whether a #SBATCH line may hold the word as it is: letters of any script, digits and what names, lists, ranges and constraints are written with.
+/// Whether a #SBATCH line may hold the word as it is: letters of any script, digits and what names, lists, ranges and constraints are
+/// written with.
 bool is_plain(const std::string&);
 
 }  // namespace flotilla::slurm
