@@ -28,6 +28,8 @@ family("flotilla")
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
 prepend_path("CMAKE_PREFIX_PATH", prefix)
+-- Unset, it means these two: what is set replaces them.
+if os.getenv("XDG_DATA_DIRS") == nil then append_path("XDG_DATA_DIRS", "/usr/local/share:/usr/share") end
 prepend_path("XDG_DATA_DIRS", pathJoin(prefix, "share"))
 setenv("FLOTILLA_SHARE", pathJoin(prefix, "share/flotilla"))
 -- An empty entry behind it keeps the system's own pages.

@@ -74,8 +74,28 @@ flotilla_hosts() { scontrol show hostnames "$1"; }
 
 # ---- what the run has said
 
+# Everything that is read from the run directory is read by this: the first MiB of a regular file. A link is not followed, a pipe not waited for.
+flotilla_read() { # NAME
+  [ ! -f "$FLOTILLA_RUN/$1" ] || dd if="$FLOTILLA_RUN/$1" iflag=nofollow,nonblock bs=1M count=1 status=none 2>/dev/null
+}
+
+# Everything that is written there, by this: a new file in the place of what has that name, so that a link or a pipe is replaced, not written to.
+flotilla_write() ( # NAME TEXT
+  umask 077
+  new=$(mktemp "$FLOTILLA_RUN/$1.XXXXXXXX.own" 2>/dev/null) || exit 1
+  trap 'rm -f -- "$new"' EXIT
+  echo "$2" 2>/dev/null >"$new" && mv -fT -- "$new" "$FLOTILLA_RUN/$1" 2>/dev/null
+)
+
+# The run directory is this user's, and not everybody may write into it: whoever may, says what becomes of the job.
+flotilla_own_run() {
+  mkdir -p -- "$FLOTILLA_RUN" || flotilla_end 69 "$FLOTILLA_RUN cannot be made"
+  [ -O "$FLOTILLA_RUN" ] || flotilla_end 65 "$FLOTILLA_RUN belongs to another user; set FLOTILLA_RUN to a folder of your own"
+  [ -z "$(find -H "$FLOTILLA_RUN" -maxdepth 0 -perm -o+w 2>/dev/null)" ] || flotilla_end 65 "everybody may write into $FLOTILLA_RUN; chmod o-w"
+}
+
 flotilla_outcome() { # KEY: the number beside it in outcome.json; nothing where there is none
-  sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p' "$FLOTILLA_RUN/outcome.json" 2>/dev/null
+  flotilla_read outcome.json | sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p'
 }
 
 flotilla_newest_step() { # of the committed checkpoints; 0 without one
@@ -90,7 +110,7 @@ flotilla_newest_step() { # of the committed checkpoints; 0 without one
 
 # Whether the run has said since that the run directory was full or away.
 flotilla_lacked_room() { # INCARNATION-BEFORE
-  [ "$(flotilla_outcome incarnation)" != "$1" ] && grep -q '"temporary": true' "$FLOTILLA_RUN/outcome.json" 2>/dev/null
+  [ "$(flotilla_outcome incarnation)" != "$1" ] && flotilla_read outcome.json | grep '"temporary": true' >/dev/null
 }
 
 # Whether something can be written there now, and reaches the disk.
@@ -217,9 +237,16 @@ flotilla_draining() {
 
 # ---- one launch
 
-# Runs in each rank of a heterogeneous job: a component without GPUs inherits the batch node's CUDA_VISIBLE_DEVICES, which names none of its own.
+# Runs in each rank. Open MPI's session folders of the job on a node lie in a folder that nobody else can enter: in a shared one, whoever makes
+# them first says what is deleted with them. Where somebody has taken its name, each rank has one of its own. TMPDIR stays: jobs may keep
+# checkpoints there.
 # shellcheck disable=SC2016
-flotilla_in_rank='[ -n "${SLURM_STEP_GPUS-}" ] || unset CUDA_VISIBLE_DEVICES; eval "$0" && exec "$@"'
+flotilla_private='umask 077; if [ -z "${OMPI_MCA_orte_tmpdir_base-}" ]; then d=${TMPDIR:-/tmp}/flotilla-$EUID-$SLURM_JOB_ID; mkdir -m 700 -- "$d" 2>/dev/null; { [ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ]; } || d=$(mktemp -d "$d.XXXXXXXX") || exit 69; export OMPI_MCA_orte_tmpdir_base=$d; unset d; fi; '
+# shellcheck disable=SC2016
+flotilla_in_plain_rank=$flotilla_private'exec "$0" "$@"'
+# And of a heterogeneous job: a component without GPUs inherits the batch node's CUDA_VISIBLE_DEVICES, which names none of its own.
+# shellcheck disable=SC2016
+flotilla_in_rank=$flotilla_private'[ -n "${SLURM_STEP_GPUS-}" ] || unset CUDA_VISIBLE_DEVICES; eval "$0" && exec "$@"'
 
 # Sets the array `launch`: srun and its options for one world over all components.
 flotilla_het_launch() {
@@ -240,7 +267,8 @@ flotilla_plain_launch() { # NODES COMMAND...
   shift
   count=$(wc -w <<<"$nodes")
   # --overlap: the step before may still hold its share while Slurm waits for its lost node
-  launch=(srun --overlap --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}" "$@")
+  launch=(srun --overlap --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}"
+    bash -c "$flotilla_in_plain_rank" "$@")
 }
 
 # Passes on at once what srun and the ranks say, and keeps srun's lines that may name a node: sed outlives signals that are meant for others.
@@ -271,7 +299,7 @@ flotilla_accused() { # INCARNATION-BEFORE NODE...
   local before=$1
   shift
   [ -n "$(flotilla_word "$before")" ] || return 0
-  grep -oE 'rank [0-9]{1,9} on [A-Za-z0-9_.-]+' "$FLOTILLA_RUN/outcome.json" | awk '{ print $4 }' | sort -u | grep -xF -e "$(printf '%s\n' "$@")"
+  flotilla_read outcome.json | grep -oE 'rank [0-9]{1,9} on [A-Za-z0-9_.-]+' | awk '{ print $4 }' | sort -u | grep -xF -e "$(printf '%s\n' "$@")"
 }
 
 # Every node of the job, one a line.
@@ -483,17 +511,19 @@ flotilla_launch() {
 
 # ---- what follows
 
-# Counts launches in a row that left no new checkpoint, over requeues too: flotilla_tries.
+# Counts launches in a row that left no new checkpoint, over requeues too: flotilla_tries. This job's own are counted here as well: the file may be
+# another user's, or its disk full.
 flotilla_made_progress() {
   local step last tries
   step=$(flotilla_newest_step)
-  [ ! -f "$FLOTILLA_RUN/launches" ] || read -r last tries <"$FLOTILLA_RUN/launches"
+  read -r last tries < <(flotilla_read launches)
   # What stands there is a number, or nothing: it goes into arithmetic.
   flotilla_is_number "${last-}" || last=-1
   flotilla_is_number "${tries-}" || tries=0
   if [ "$step" = "$last" ]; then tries=$((tries + 1)); else tries=1; fi
-  flotilla_tries=$tries
-  echo "$step $tries" 2>/dev/null >"$FLOTILLA_RUN/launches"
+  if [ "$step" = "$flotilla_tried_at" ] && [ "$tries" -le "$flotilla_tries" ]; then tries=$((flotilla_tries + 1)); fi
+  flotilla_tries=$tries flotilla_tried_at=$step
+  flotilla_write launches "$step $tries" || flotilla_say "$FLOTILLA_RUN/launches cannot be written: launches before a requeue will not count after it"
   [ "$tries" -le "$FLOTILLA_TRIES" ]
 }
 
@@ -759,10 +789,11 @@ flotilla_leave() { # CODE
 }
 
 flotilla_job() {
-  local code launch before flotilla_launched_on="" flotilla_begun_before flotilla_newest flotilla_tries=0 flotilla_failures=0 flotilla_failing_since=$SECONDS
+  local code launch before flotilla_launched_on="" flotilla_begun_before flotilla_newest flotilla_tries=0 flotilla_tried_at="" flotilla_failures=0 flotilla_failing_since=$SECONDS
   declare -gA flotilla_bad=() # by node: launches in a row that failed on it
   flotilla_check
-  mkdir -p "$FLOTILLA_RUN"
+  umask 077
+  flotilla_own_run
   flotilla_words=$(mktemp "${TMPDIR:-/tmp}/flotilla-$SLURM_JOB_ID.XXXXXXXX") || flotilla_end 69 "no room for a temporary file on $HOSTNAME"
   trap 'flotilla_leave $?' EXIT
   flotilla_stop="" flotilla_which=all

@@ -31,5 +31,6 @@ jobs=$(timeout 30 squeue -h -u "$SLURM_JOB_UID" -w "$node" -t R,CG,S,CF -o %A 2>
 ! grep -qvx -e "$SLURM_JOB_ID" -e '' <<<"$jobs" || exit 0
 # Open MPI's and UCX's names, as they were seen after kill -9.
 find /dev/shm -maxdepth 1 -uid "$SLURM_JOB_UID" \( -name 'vader_segment.*' -o -name 'ucx_shm_*' -o -name 'sm_segment.*' \) -delete 2>/dev/null
-find "${TMPDIR:-/tmp}" -maxdepth 1 -uid "$SLURM_JOB_UID" \( -name 'ompi.*' -o -name 'spmix_appdir_*' \) -exec rm -rf {} + 2>/dev/null
+find "${TMPDIR:-/tmp}" -maxdepth 1 -uid "$SLURM_JOB_UID" -regextype posix-extended \( -name 'ompi.*' -o -name 'spmix_appdir_*' \
+  -o -regex ".*/flotilla-$SLURM_JOB_UID-[0-9]+(\.[A-Za-z0-9]{8})?" \) -exec rm -rf {} + 2>/dev/null
 exit 0

@@ -99,6 +99,49 @@ TEST_F(TextFile, WritesThroughWhatIsNoFile) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "said");
 }
 
+TEST_F(TextFile, APipeThatNobodyReadsHoldsNobody) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_contains(tests::refusal(ErrorKind::unavailable, [&] { write_text(pipe, "x"); }), "is a pipe that nobody reads");
+}
+
+TEST_F(TextFile, AnOwnFolderIsNoLinkAndNobodyElseMayWriteIntoIt) {
+  make_own_folder(folder_ / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder_ / "a" / "b"));
+  make_own_folder(folder_ / "a");
+  fs::create_directory_symlink(folder_ / "a", folder_ / "link");
+  expect_refused([&] { make_own_folder(folder_ / "link"); }, "link", "is a symbolic link");
+  expect_refused([&] { make_own_folder(folder_ / "link/"); }, "link", "is a symbolic link");
+  fs::permissions(folder_ / "a", fs::perms::others_write, fs::perm_options::add);
+  expect_refused([&] { make_own_folder(folder_ / "a"); }, "a", "everybody may write into it");
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  fs::create_directory(folder_ / "theirs");
+  ASSERT_EQ(::chown((folder_ / "theirs").c_str(), 12345, 12345), 0);
+  expect_refused([&] { make_own_folder(folder_ / "theirs"); }, "theirs", "belongs to user 12345");
+}
+
+TEST_F(TextFile, WhatIsAskedForIsTheUsersOwn) {
+  const fs::path request = folder_.write("request", "x");
+  fs::permissions(request, fs::perms{0600});
+  EXPECT_EQ(read_own_text(request), "x");
+  fs::create_symlink(request, folder_ / "link");
+  expect_refused([&] { read_own_text(folder_ / "link"); }, "link", "not a regular file");
+  fs::permissions(request, fs::perms{0620});
+  expect_refused([&] { read_own_text(request); }, "request", "others may write it");
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  fs::permissions(request, fs::perms{0600});
+  ASSERT_EQ(::chown(request.c_str(), 12345, 12345), 0);
+  expect_refused([&] { read_own_text(request); }, "request", "belongs to user 12345");
+}
+
+TEST_F(TextFile, ACopyHasNoMoreModeBitsThanItsSource) {
+  const fs::path source = folder_.write("source", "secret");
+  fs::permissions(source, fs::perms{0600});
+  copy_text(source, folder_ / "copy");
+  EXPECT_EQ(read_text(folder_ / "copy"), "secret");
+  EXPECT_EQ(fs::status(folder_ / "copy").permissions(), fs::perms{0600});
+}
+
 /// A socket's name is short: a relative one.
 TEST_F(TextFile, WritesToWhoListensOnASocket) {
   const auto before = fs::current_path();

@@ -93,6 +93,11 @@ TEST(Fence, EachOutsideLibraryStaysInItsRoom) {
       }
 }
 
+TEST(Fence, NoRegularExpressionsOfTheStandardLibrary) {
+  // They recurse once for each character of what they read: a long text of somebody else's overflows the stack.
+  for (const auto& include : includes()) EXPECT_NE(include.header, "regex") << at(include);
+}
+
 TEST(Fence, NativeHeadersCrossOnlyWhereTheDesignSays) {
   // Parallel HDF5 needs MPI_Comm: the one private header that another room reads.
   for (const auto& include : includes())

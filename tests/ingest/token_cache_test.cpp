@@ -71,6 +71,16 @@ TEST_F(TokenCache, HoldsTheTokensOfTextAndLeavesTokenFilesAlone) {
   EXPECT_EQ(made_, 3) << "once each";
 }
 
+TEST_F(TokenCache, WhatSomebodyElseFilledIsNotTrainedOn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::filesystem::path text = folder_.write("some.txt", "aab");
+  const auto index = cached({text})[0];
+  ASSERT_EQ(::chown(index.c_str(), 12345, 12345), 0);
+  expect_refused([&] { cached({text}); }, index.filename().string(), "made by user 12345");
+  ASSERT_EQ(::chown(text.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(cached({text}), Paths{index}) << "who may change the text may have filled it";
+}
+
 TEST_F(TokenCache, EveryThingThatChangesTokensIsPartOfTheName) {
   const std::filesystem::path lines = folder_.write("some.jsonl", R"({"text": "ab", "more": "b"})");
   const auto first = cached({lines})[0];

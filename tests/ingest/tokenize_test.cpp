@@ -306,5 +306,29 @@ TEST_F(Tokenize, AnOutputThatExistsStays) {
   EXPECT_EQ(content(folder_ / "out.idx"), "mine");
 }
 
+TEST_F(Tokenize, AFolderThatHoldsAnythingElseIsSomebodys) {
+  const auto text = folder_.write("some.txt", "ab"), empty = folder_.write("empty.jsonl", "");
+  std::filesystem::create_directories(folder_ / "out.partial" / "photos");
+  folder_.write("out.partial/photos/a", "dear");
+  for (const auto& input : {text, empty}) expect_refused([&] { tokenize(options({input}), always); }, "out.partial", "photos");
+  EXPECT_EQ(content(folder_ / "out.partial/photos/a"), "dear");
+}
+
+TEST_F(Tokenize, APlantedLinkLeadsToNoFile) {
+  const auto lines = folder_.write("many.jsonl", many_lines()), precious = folder_.write("precious", "many bytes of somebody's");
+  int asked = 0;
+  EXPECT_FALSE(tokenize(options({lines}), [&](const auto&) { return ++asked < 3; }).finished);
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "out.partial/state.json"));
+  for (const bool hard : {false, true}) {
+    std::filesystem::remove(folder_ / "out.partial/tokens");
+    if (hard)
+      std::filesystem::create_hard_link(precious, folder_ / "out.partial/tokens");
+    else
+      std::filesystem::create_symlink(precious, folder_ / "out.partial/tokens");
+    EXPECT_THROW(tokenize(options({lines}), always), Error);
+    EXPECT_EQ(content(precious), "many bytes of somebody's");
+  }
+}
+
 }  // namespace
 }  // namespace flotilla::ingest

@@ -230,7 +230,7 @@ TEST(RunDirectory, NumbersEndBeforeIntegersDo) {
 TEST(RunDirectory, RefusesFoldersThatLeadOutOfIt) {
   const RunFolder run, elsewhere;
   std::filesystem::create_directory_symlink(elsewhere, run / "incarnations");
-  expect_contains(refusal(ErrorKind::bad_input, [&] { RunDirectory::open(run); }), "incarnations: is no folder of this run directory");
+  expect_contains(refusal(ErrorKind::bad_input, [&] { RunDirectory::open(run); }), "incarnations: is a symbolic link");
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
 }
 

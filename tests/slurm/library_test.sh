@@ -63,6 +63,7 @@ expect() {
   rm -rf "$work/run" "$work/calls"
   mkdir "$work/run"
   [ -z "${LAUNCHES-}" ] || echo "$LAUNCHES" >"$work/run/launches"
+  [ -z "${BEFORE-}" ] || (cd "$work" && eval "$BEFORE")
   printf '%s\n' "$plan" >"$work/plan"
   # shellcheck disable=SC2016
   env FLOTILLA_POLL=0.05 FLOTILLA_PAUSE=0 FLOTILLA_SKIP_STEPS=0 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c 'export JOB_SHELL=$$; . "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
@@ -78,7 +79,8 @@ expect() {
 expect "done" 0 "0 0 1 9" "ending with 0"
 expect "a launch that has said nothing yet is left alone" 0 "0 0 1 9" "ending with 0" LASTS=7
 if grep -q "ending its step" "$work/said"; then echo "FAILED: a launch that had said nothing was ended" && failures=$((failures + 1)); fi
-expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
+expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 bash -c umask 077;" &&
+  grep -qE "^.*exec .* flotilla train job.toml --run.directory=$work/run" "$work/said" || failures=$((failures + 1))
 expect "several ranks on a node" 0 "0 0 1 9" "-N2 -n8" FLOTILLA_TASKS=4
 expect "time limit is passed on" 0 "0 0 1 9" "^limit 90061s" LEFT=1-01:01:01
 expect "how long TERM leaves is passed on" 0 "0 0 1 9" "grace 5s" KILL_WAIT=5
@@ -114,6 +116,28 @@ expect "no progress" 77 $'137 - - 5\n137 - 2 -\n137 - 3 -\n137 - 4 -' "3 launche
 # No code from data: what stands in RUN/launches, or is said in the environment, is a number or nothing.
 LAUNCHES="x[\$(touch $work/executed)] 2" expect "a launches file that is no numbers" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
 LAUNCHES="5 x[\$(touch $work/executed)]" expect "a count of launches that is none" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
+# What others may have planted in the run directory is not followed, not waited for and not overwritten.
+echo precious >"$work/precious"
+BEFORE='ln -s ../precious run/launches' expect "launches that is a link" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
+[ "$(cat "$work/precious")" = precious ] && [ ! -L "$work/run/launches" ] || { echo "FAILED: a link was written through" && failures=$((failures + 1)); }
+BEFORE='ln -s ../precious run/outcome.json' expect "an outcome that is a link says nothing" 65 "65 - - -" "would not help"
+BEFORE='mkfifo run/launches' expect "launches that is a pipe" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
+BEFORE='mkfifo run/outcome.json' expect "an outcome that is a pipe" 65 "65 - - -" "would not help"
+BEFORE='mkdir -p run/launches/x' expect "launches are counted where they cannot be written down" 77 $'137 - - 5\n137 - 2 -\n137 - 3 -\n137 - 4 -' "3 launches in a row"
+grep -q "launches cannot be written" "$work/said" || { echo "FAILED: it is not said that launches cannot be written" && failures=$((failures + 1)); }
+BEFORE='chmod 777 run' expect "a run directory that everybody may write into" 65 "" "everybody may write into"
+[ "$EUID" -ne 0 ] || BEFORE='chown 12345 run' expect "a run directory of another user" 65 "" "belongs to another user"
+
+# Open MPI's session folders are where nobody else can make them first.
+private_folder() ( # TMPDIR
+  . "$scripts/flotilla.sh"
+  TMPDIR=$1 SLURM_JOB_ID=7 bash -c "$flotilla_in_plain_rank" bash -c 'echo "$OMPI_MCA_orte_tmpdir_base $(stat -c "%a %u" "$OMPI_MCA_orte_tmpdir_base") $(umask)"'
+)
+mkdir "$work/tmp" "$work/elsewhere"
+[ "$(private_folder "$work/tmp")" = "$work/tmp/flotilla-$EUID-7 700 $EUID 0077" ] || { echo "FAILED: no private session folder" && failures=$((failures + 1)); }
+rmdir "$work/tmp/flotilla-$EUID-7" && ln -s ../elsewhere "$work/tmp/flotilla-$EUID-7"
+case $(private_folder "$work/tmp") in "$work/tmp/flotilla-$EUID-7."????????" 700 $EUID 0077") ;; *) echo "FAILED: a planted session folder was taken" && failures=$((failures + 1)) ;; esac
+
 for name in FLOTILLA_TASKS FLOTILLA_TASKS_0 FLOTILLA_TRIES SLURM_RESTART_COUNT SLURM_JOB_NUM_NODES_HET_GROUP_0; do
   # shellcheck disable=SC2016
   expect "$name that would be executed" 64 "" "$name is 'a" SLURM_HET_SIZE=1 "$name"='a[$(touch '"$work"'/executed)]'
@@ -123,17 +147,17 @@ expect "a chain's number that would be executed" 64 "" "FLOTILLA_LINKS is" CHAIN
 [ ! -e "$work/executed" ] || { echo "FAILED: data was executed" && failures=$((failures + 1)); }
 # Launches that no rank comes out of.
 expect "a launch that did not start is tried again" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on in 0 s"
-expect "without the node that srun names" 0 $'1 - - -\n1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+expect "without the node that srun names" 0 $'1 - - -\n1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 bash -c " SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
 expect "a step's number is skipped after a failed launch" 0 $'1 - - -\n0 0 1 9' "^srun --overlap --mpi=none --gres=none --quiet -N1 -n1 true" FLOTILLA_SKIP_STEPS=1
 expect "and after a requeue" 0 "0 0 1 9" "^srun --overlap --mpi=none --gres=none --quiet -N1 -n1 true" FLOTILLA_SKIP_STEPS=1 SLURM_RESTART_COUNT=1
 expect "one failed launch is no reason to leave a node out" 0 $'1 - - -\n0 0 1 9' "the launch failed on n2: going on" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
-! grep -q -- "-w n1 flotilla" "$work/said" || { echo "FAILED: a node was left out for one failed launch" && failures=$((failures + 1)); }
-expect "without the node that the run accuses again" 0 $'77 77 1 -\n77 77 2 -\n0 0 3 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
+! grep -q -- "-w n1 bash -c " "$work/said" || { echo "FAILED: a node was left out for one failed launch" && failures=$((failures + 1)); }
+expect "without the node that the run accuses again" 0 $'77 77 1 -\n77 77 2 -\n0 0 3 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 bash -c " SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
 expect "once is no reason to leave a node out" 0 $'77 77 1 -\n0 0 3 9' "lost: starting again on the nodes left" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
 ! grep -q "leaving out" "$work/said" || { echo "FAILED: a node was left out for one loss" && failures=$((failures + 1)); }
 expect "a node that is not the job's is not believed" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on" SAYS='srun: error: Task launch for StepId=7.0 failed on node n9;touch: x'
-expect "the task's number tells the node that srun does not name" 0 $'1 - - -\n1 - - -\n0 0 1 9' "-N1 -n1 -w n1 flotilla" SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed'
-expect "with two ranks on a node, too" 0 $'1 - - -\n1 - - -\n0 0 1 9' "-N1 -n2 -w n2 flotilla" FLOTILLA_TASKS=2 SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n2: tasks 2-3: Killed'
+expect "the task's number tells the node that srun does not name" 0 $'1 - - -\n1 - - -\n0 0 1 9' "-N1 -n1 -w n1 bash -c " SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed'
+expect "with two ranks on a node, too" 0 $'1 - - -\n1 - - -\n0 0 1 9' "-N1 -n2 -w n2 bash -c " FLOTILLA_TASKS=2 SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n2: tasks 2-3: Killed'
 expect "all nodes named: all are tried again" 0 $'1 - - -\n0 0 1 9' "the launch failed on n1 n2" SAYS=$'srun: error: n1: task 0: Killed\nsrun: error: n2: task 1: Killed'
 expect "launches that go on failing: elsewhere" 75 $'1 - - -' "^scontrol update jobid=7 excnodelist=n2$" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 expect "what was left out stays left out" 75 $'1 - - -' "excnodelist=n7,n2$" EXCLUDED=n7 FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"

@@ -19,6 +19,7 @@ struct FileFacts {
   Bytes size;
   double modified = 0;      ///< seconds since 1970
   std::uint64_t inode = 0;  ///< tells the folder itself from a copy of it
+  std::uint32_t owner = 0;  ///< the user's number
   bool mine = false;        ///< owned by the user of this process
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flotilla/base/units.hpp"
@@ -14,12 +15,12 @@ struct ProgramOutput {
   bool good() const { return status == 0; }
 };
 
-/// Runs a program found on PATH with these arguments, word for word: no shell sees them. Standard input is empty; settings
+/// Runs a program found on PATH with these arguments, word for word: no shell sees them. Standard input is `input`; settings
 /// of the user for Slurm's programs (SLURM_*, SINFO_*, SQUEUE_*, ...) are left out, but for where the cluster is. Local; returns when it
 /// has ended. Throws Error{unavailable} where it cannot be started, does not end within `deadline` (it is killed) or says more than 1 GiB.
-ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline = Seconds{60});
+ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline = Seconds{60}, std::string_view input = {});
 
 /// Its standard output. Throws Error{unavailable} with what it said on standard error where its exit code is not 0.
-std::string answer_of(const std::vector<std::string>& arguments, Seconds deadline = Seconds{60});
+std::string answer_of(const std::vector<std::string>& arguments, Seconds deadline = Seconds{60}, std::string_view input = {});
 
 }  // namespace flotilla::slurm

@@ -15,8 +15,10 @@ namespace flotilla::store {
 class PlainFile {
  public:
   static PlainFile open_for_reading(const std::filesystem::path&);
-  /// An existing file; links are not followed.
+  /// An existing regular file of this user's under one name; links are not followed.
   static PlainFile open_for_writing(const std::filesystem::path&);
+  /// The first `size` bytes of a longer file stay.
+  void cut_to(Bytes size) const;
   /// A new file, or one of that name emptied; links are not followed.
   static PlainFile create(const std::filesystem::path&);
   /// A file of `size` zero bytes in memory, of which only written pages take room; path() is a name that this process can open.

@@ -8,6 +8,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/slurm/run_program.hpp"
+#include "flotilla/slurm/script.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -77,7 +78,7 @@ Finding check_profile(const Job& job) {
     return {"profile", Verdict::good, text(file.string(), " is fresh"), "", ""};
   } catch (const Error& error) {
     return {"profile", Verdict::problem, text(file.string(), " cannot be read"), error.what(),
-            text("rm ", file.string(), " (the run measures anew)")};
+            text("rm -- ", slurm::shell_word(file.string()), " (the run measures anew)")};
   }
 }
 

@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
-#include <regex>
 #include <sstream>
 #include <utility>
 
@@ -30,10 +30,16 @@ std::string state_of(const TensorDescription& tensor, bool verified) {
 
 /// "block.*.norm1.bias" and 3 of "block.3.norm1.bias"; a tensor of no block keeps its name and has none.
 std::pair<std::string, int> block_of(const std::string& name) {
-  static const std::regex pattern{R"(^(block\.)(\d{1,6})(\..*)$)"};
-  std::smatch match;
-  if (!std::regex_match(name, match, pattern)) return {name, -1};
-  return {match[1].str() + "*" + match[3].str(), std::stoi(match[2])};
+  constexpr std::string_view prefix = "block.";
+  constexpr std::size_t most_digits = 6;
+  if (!name.starts_with(prefix)) return {name, -1};
+  const auto dot = name.find('.', prefix.size());
+  const auto digits = std::string_view{name}.substr(prefix.size(), dot == name.npos ? 0 : dot - prefix.size());
+  int block = 0;
+  const bool number = !digits.empty() && digits.size() <= most_digits && digits.find_first_not_of("0123456789") == digits.npos &&
+                      std::from_chars(digits.data(), digits.data() + digits.size(), block).ec == std::errc{};
+  if (!number) return {name, -1};
+  return {text(prefix, "*", name.substr(dot)), block};
 }
 
 /// Tensors of consecutive blocks that differ in nothing else.
@@ -102,6 +108,20 @@ std::string tensors(const Description& d, const Style& style) {
   return out;
 }
 
+/// With two blanks before each comment, however many stood there.
+std::string narrow_comments(std::string_view line) {
+  std::string out;
+  for (std::size_t at = 0; at < line.size();) {
+    const auto after = std::min(line.find_first_not_of(' ', at), line.size());
+    const bool comment = after > at && line.substr(after).starts_with("# ");
+    out += comment ? std::string_view{"  "} : line.substr(at, after - at);
+    const auto next = std::min(line.find(' ', after), line.size());
+    out += line.substr(after, next - after);
+    at = next;
+  }
+  return out;
+}
+
 /// Of a configuration, the sections and lines that somebody set.
 std::string without_defaults(const std::string& configuration) {
   std::istringstream in{configuration};
@@ -109,8 +129,7 @@ std::string without_defaults(const std::string& configuration) {
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with('[')) section = line + "\n";
     if (line.empty() || line.starts_with('[') || line.ends_with("# default")) continue;
-    static const std::regex padding{" +# "};
-    out += std::exchange(section, "") + std::regex_replace(line, padding, "  # ") + "\n";
+    out += std::exchange(section, "") + narrow_comments(line) + "\n";
   }
   return out;
 }

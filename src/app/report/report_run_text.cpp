@@ -39,8 +39,8 @@ std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, i
     key = "  " + key;
     value = options::wrap(value, 0, width - 15);
   }
-  return text("incarnation ", h.number, h.job.empty() ? "" : ", job " + h.job, ", ", date(h.launched), ", ", Seconds{h.seconds()}, " on ",
-              h.host, "\n", key_values(lines));
+  return text("incarnation ", h.number, h.job.empty() ? "" : ", job " + printable(h.job), ", ", date(h.launched), ", ",
+              Seconds{h.seconds()}, " on ", printable(h.host), "\n", key_values(lines));
 }
 
 template <class T>

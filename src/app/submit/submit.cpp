@@ -16,6 +16,7 @@
 namespace flotilla::app {
 namespace {
 
+constexpr Seconds sbatch_patience{60};
 constexpr double any_plan = 0.99;  // tolerance of a try of fewer nodes: whether anything fits is all that is asked
 
 /// Whether a plan fits when every offer gives `nodes` nodes at most.
@@ -69,12 +70,14 @@ std::vector<std::string> remarks_of(const Submission& s) {
 std::filesystem::path script_file(const SubmitOptions& o) {
   if (!o.submit.script.empty()) return o.submit.script;
   files::make_folders(o.run_directory);
+  files::make_own_folder(std::filesystem::canonical(o.run_directory));
   return std::filesystem::path{o.run_directory} / "submit.sh";
 }
 
 /// "Submitted" as sbatch --parsable says it: the number, and the cluster behind a ';' where there are several.
-std::string sent(const std::filesystem::path& file) {
-  auto answer = slurm::answer_of({"sbatch", "--parsable", std::filesystem::absolute(file).string()});
+/// It gets the script itself: a file of that name may be another's by the time sbatch opens it.
+std::string sent(const std::string& script) {
+  auto answer = slurm::answer_of({"sbatch", "--parsable"}, sbatch_patience, script);
   answer.erase(std::min(answer.find_first_of(";\n"), answer.size()));
   return answer;
 }
@@ -113,7 +116,7 @@ int submit(const SubmitOptions& o) {
   for (const auto& t : s.taken)
     FLOTILLA_REQUIRE(o.submit.dry_run || names.is_trainable(t.offer.type), ErrorKind::unavailable,
                      "Flotilla trains on CPUs and NVIDIA GPUs, not on ", t.offer.type, "; --dry-run shows plan and price");
-  if (!o.submit.dry_run) s.job = sent(s.file);
+  if (!o.submit.dry_run) s.job = sent(s.script);
   show(s, o);
   return static_cast<int>(ExitCode::done);
 }

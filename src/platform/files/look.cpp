@@ -50,6 +50,7 @@ std::optional<FileFacts> facts_of(const std::filesystem::path& path, const Patie
                    {facts.st_size},
                    static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec),
                    facts.st_ino,
+                   facts.st_uid,
                    facts.st_uid == ::geteuid()};
 }
 

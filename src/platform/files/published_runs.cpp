@@ -1,8 +1,10 @@
 #include "flotilla/files/published_runs.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
-#include <regex>
+#include <optional>
+#include <string_view>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/look.hpp"
@@ -34,21 +36,36 @@ std::optional<bool> said(const Json& object, std::string_view key) {
 }
 bool yes(const Json& object, std::string_view key) { return said(object, key).value_or(false); }
 
+/// The whole number of at most `most_digits` digits that ends before `end`.
+std::optional<int> number_ending_at(std::string_view words, std::size_t end, std::size_t most_digits) {
+  const auto before = words.substr(0, end).find_last_not_of("0123456789");
+  const auto digits = words.substr(0, end).substr(before == words.npos ? 0 : before + 1);
+  if (digits.empty() || digits.size() > most_digits) return std::nullopt;
+  return std::stoi(std::string{digits});
+}
+
 /// "4 x Omni-Path 100 Gbit/s a node", "4 x 100 Gbit/s RoCE a node".
 void read_network_words(const std::string& words, published::Hardware& hardware) {
-  static const std::regex cards{R"((\d{1,3}) x [^0-9,]{0,40}(\d{1,5}) Gbit/s)"};
-  std::smatch found;
-  if (!std::regex_search(words, found, cards)) return;
-  hardware.network_cards = std::stoi(found[1]);
-  hardware.network_card = {std::stod(found[2]) * gigabit};
+  constexpr std::string_view times = " x ", unit = " Gbit/s";
+  const auto end = words.find(unit), by = words.substr(0, end).rfind(times);
+  if (end == words.npos || by == words.npos) return;
+  const auto speed = words.find_first_of("0123456789,", by + times.size());
+  const auto cards = number_ending_at(words, by, 3), rate = number_ending_at(words, end, 5);
+  // Nothing but the cards' name stands between the two.
+  if (!cards || !rate || words[speed] == ',' || words.find_first_not_of("0123456789", speed) != end) return;
+  hardware.network_cards = *cards;
+  hardware.network_card = {*rate * gigabit};
   hardware.omni_path = words.find("Omni-Path") != std::string::npos;
 }
 
 /// "NVLink 4": links between two devices, as nvidia-smi counts them.
 void read_link_words(const std::string& words, published::Hardware& hardware) {
-  static const std::regex links{R"(NVLink (\d{1,2})\b)"};
-  std::smatch found;
-  if (std::regex_search(words, found, links)) hardware.pair_links = std::stoi(found[1]);
+  constexpr std::string_view name = "NVLink ";
+  const auto at = words.find(name);
+  if (at == words.npos) return;
+  const auto end = std::min(words.find_first_not_of("0123456789", at + name.size()), words.size());
+  const bool word = end == words.size() || std::isalpha(static_cast<unsigned char>(words[end])) == 0;
+  if (const auto links = number_ending_at(words, end, 2); word && links) hardware.pair_links = *links;
 }
 
 void read_network(const Json& place, published::Hardware& hardware) {
@@ -232,10 +249,12 @@ int blocks_in_host_of(const Run& run) {
 /// torchtitan compiles the loss with the model since pull request 1033 of April 2025; the names of its pages have their month. LLM Foundry
 /// takes flash-attention's cross entropy.
 bool has_one_kernel_loss(const std::string& file, const Run& run) {
-  static const std::regex month{"_(20[0-9]{4})_"};
-  std::smatch found;
+  const auto month = [&](std::size_t at) { return std::string_view{file}.substr(at, 8); };
+  std::string found;
+  for (auto at = file.find("_20"); at != file.npos && found.empty(); at = file.find("_20", at + 1))
+    if (month(at).size() == 8 && month(at).ends_with('_') && number_ending_at(file, at + 7, 6)) found = month(at).substr(1, 6);
   if (run.runtime.find("llm-foundry") != std::string::npos) return true;
-  return run.runtime == "torchtitan" && run.parallel.compiled && std::regex_search(file, found, month) && found[1] > "202504";
+  return run.runtime == "torchtitan" && run.parallel.compiled && found > "202504";
 }
 
 /// What a source says in words beside its rows: a test case's name has its options, and BLOOM's page has that large models hung on 20 nodes

@@ -1,6 +1,7 @@
 #include "flotilla/files/text_file.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,11 +28,22 @@ std::string reason() { return std::strerror(errno); }
 
 constexpr mode_t file_mode = 0664, folder_mode = 0775;
 
+constexpr int reader_pause = 5'000;  // milliseconds for which a pipe's reader may be away, or take nothing
+
+/// Whether there is room again; false with errno.
+bool await_room(int file) {
+  pollfd room{file, POLLOUT, 0};
+  const int ready = ::poll(&room, 1, reader_pause);
+  if (ready == 0) errno = ETIMEDOUT;
+  return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
 /// False with errno.
 bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN && await_room(file)) continue;
     if (written < 0) return false;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -41,9 +53,9 @@ bool write_all(int file, std::string_view text) {
 /// Removes the temporary file unless it has been renamed.
 class Temporary {
  public:
-  explicit Temporary(const std::filesystem::path& target)
+  Temporary(const std::filesystem::path& target, mode_t mode)
       : path_{target.string() + "." + unguessable() + ".tmp"},
-        file_{::open(path_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, file_mode)} {
+        file_{::open(path_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode)} {
     if (!file_) path_.clear();
   }
   Temporary(const Temporary&) = delete;
@@ -87,9 +99,21 @@ int own_descriptor(const std::string& path) {
   return -1;
 }
 
-void write_through(const std::filesystem::path& path, std::string_view content) {
+/// A pipe's reader may come a moment later; one that nobody reads must not hold us: `more_flags` is O_NONBLOCK for pipes.
+int open_through(const std::filesystem::path& path, int more_flags) {
+  constexpr int look_again = 20;  // milliseconds
+  for (int waited = 0;; waited += look_again) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | more_flags);
+    if (file >= 0 || errno != ENXIO || waited >= reader_pause) return file;
+    ::poll(nullptr, 0, look_again);
+  }
+}
+
+void write_through(const std::filesystem::path& path, std::string_view content, int more_flags = 0) {
   const int own = own_descriptor(path.string());
-  const Descriptor file{own >= 0 ? ::dup(own) : ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)};
+  const Descriptor file{own >= 0 ? ::dup(own) : open_through(path, more_flags)};
+  FLOTILLA_REQUIRE(file || errno != ENXIO, ErrorKind::unavailable, path.string(),
+                   ": is a pipe that nobody reads; start its reader first, or name a file");
   FLOTILLA_REQUIRE(file, io_error_kind(errno), path.string(), ": cannot be opened for writing: ", reason());
   FLOTILLA_REQUIRE(write_all(file.get(), content), io_error_kind(errno), path.string(), ": cannot be written: ", reason());
 }
@@ -112,8 +136,8 @@ void write_to_listener(const std::filesystem::path& path, std::string_view conte
   }
 }
 
-void replace(const std::filesystem::path& path, std::string_view content, std::optional<mode_t> mode, Flush flush) {
-  Temporary temporary{path};
+void replace(const std::filesystem::path& path, std::string_view content, std::optional<mode_t> mode, mode_t most, Flush flush) {
+  Temporary temporary{path, static_cast<mode_t>(file_mode & most)};
   FLOTILLA_REQUIRE(temporary.opened(), io_error_kind(errno), path.string(), ": cannot be created: ", reason(),
                    "; is there such a folder, and may you write in it?");
   FLOTILLA_REQUIRE(temporary.write(content, flush) && temporary.close_with(mode), io_error_kind(errno), path.string(),
@@ -122,14 +146,27 @@ void replace(const std::filesystem::path& path, std::string_view content, std::o
   if (flush == Flush::yes) flush_folder(path);
 }
 
+/// Whoever may write into a folder could ask for anything there: only this user's requests and root's count.
+void require_own(const std::filesystem::path& path, const struct stat& facts) {
+  FLOTILLA_REQUIRE(facts.st_uid == ::geteuid() || facts.st_uid == 0, ErrorKind::bad_input, path.string(), ": belongs to user ",
+                   facts.st_uid, " and the run to user ", ::geteuid(), "; only the run's owner may ask");
+  FLOTILLA_REQUIRE((facts.st_mode & (S_IWGRP | S_IWOTH)) == 0, ErrorKind::bad_input, path.string(),
+                   ": others may write it; chmod go-w (flotilla control writes it so)");
+}
+
+enum class Author { anybody, own };
+
 /// One attempt: 0 or errno. Throws for what no attempt changes.
-int read_once(const std::filesystem::path& path, Bytes limit, std::string& content) {
+int read_once(const std::filesystem::path& path, Bytes limit, Author author, std::string& content) {
   content.clear();
   // O_NONBLOCK: a pipe without a writer must not hold us.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const int no_link = author == Author::own ? O_NOFOLLOW : 0;
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_link)};
+  FLOTILLA_REQUIRE(file || errno != ELOOP || no_link == 0, ErrorKind::bad_input, path.string(), ": not a regular file (a link)");
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) return errno;
   FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a regular file");
+  if (author == Author::own) require_own(path, facts);
   const auto most = static_cast<std::size_t>(limit.count);
   for (std::size_t chunk = 1 << 16;;) {
     const std::size_t had = content.size();
@@ -148,6 +185,14 @@ ErrorKind read_error_kind(int error) {
   return no_such_name ? ErrorKind::bad_input : io_error_kind(error);
 }
 
+std::string read_of(const std::filesystem::path& path, Bytes limit, Author author, const Patience& patience) {
+  std::string content;
+  const int error = patiently(
+      path.native(), [&] { return read_once(path, limit, author, content); }, patience);
+  FLOTILLA_REQUIRE(error == 0, read_error_kind(error), path.string(), ": cannot be opened: ", std::strerror(error));
+  return content;
+}
+
 /// The end of ".<16 hexadecimal digits>.tmp", or npos.
 std::size_t without_ending(std::string_view name) {
   constexpr std::size_t digits = 16, length = 1 + digits + 4;
@@ -161,14 +206,15 @@ std::size_t without_ending(std::string_view name) {
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path, Bytes limit, const Patience& patience) {
-  std::string content;
-  const int error = patiently(
-      path.native(), [&] { return read_once(path, limit, content); }, patience);
-  FLOTILLA_REQUIRE(error == 0, read_error_kind(error), path.string(), ": cannot be opened: ", std::strerror(error));
-  return content;
+  return read_of(path, limit, Author::anybody, patience);
 }
 
-void write_text(const std::filesystem::path& path, std::string_view content, Flush flush) {
+std::string read_own_text(const std::filesystem::path& path, Bytes limit) { return read_of(path, limit, Author::own, {}); }
+
+namespace {
+
+/// With none of the mode's bits that `most` lacks.
+void write_within(const std::filesystem::path& path, std::string_view content, mode_t most, Flush flush) {
   if (own_descriptor(path.string()) >= 0) return write_through(path, content);
   struct stat name {
   }, target{};
@@ -176,9 +222,9 @@ void write_text(const std::filesystem::path& path, std::string_view content, Flu
   if (error != 0) {
     FLOTILLA_REQUIRE(io_failure(error) == IoFailure::absent, io_error_kind(error), path.string(),
                      ": cannot be written: ", std::strerror(error));
-    return replace(path, content, std::nullopt, flush);
+    return replace(path, content, std::nullopt, most, flush);
   }
-  if (S_ISREG(name.st_mode)) return replace(path, content, name.st_mode & 0777, flush);
+  if (S_ISREG(name.st_mode)) return replace(path, content, name.st_mode & 0777 & most, most, flush);
   const bool leads_somewhere = ::stat(path.c_str(), &target) == 0;
   if (leads_somewhere && S_ISSOCK(target.st_mode)) return write_to_listener(path, content);
   const bool through = leads_somewhere && (S_ISCHR(target.st_mode) || S_ISBLK(target.st_mode) || S_ISFIFO(target.st_mode));
@@ -187,7 +233,18 @@ void write_text(const std::filesystem::path& path, std::string_view content, Flu
                    : S_ISDIR(name.st_mode) ? "a folder; name a file in it"
                                            : "no regular file; name another",
                    "; it is as it was");
-  write_through(path, content);
+  write_through(path, content, S_ISFIFO(target.st_mode) ? O_NONBLOCK : 0);
+}
+
+}  // namespace
+
+void write_text(const std::filesystem::path& path, std::string_view content, Flush flush) { write_within(path, content, 0777, flush); }
+
+void copy_text(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const auto content = read_text(from);
+  struct stat facts {};
+  FLOTILLA_REQUIRE(::stat(from.c_str(), &facts) == 0, io_error_kind(errno), from.string(), ": cannot be examined: ", reason());
+  write_within(to, content, facts.st_mode & 0777, Flush::yes);
 }
 
 void make_folders(const std::filesystem::path& path) {
@@ -205,6 +262,21 @@ void make_folders(const std::filesystem::path& path) {
   const int error = patiently(path.native(), [&] { return ::stat(path.c_str(), &facts) == 0 ? 0 : errno; });
   FLOTILLA_REQUIRE(error == 0, io_error_kind(error), path.string(), ": cannot be examined: ", std::strerror(error));
   FLOTILLA_REQUIRE(S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a folder");
+}
+
+void make_own_folder(const std::filesystem::path& path) {
+  // A slash behind a link would name what it leads to.
+  const auto name = path.has_filename() ? path : path.parent_path();
+  make_folders(name);
+  struct stat facts {};
+  const int error = patiently(name.native(), [&] { return ::lstat(name.c_str(), &facts) == 0 ? 0 : errno; });
+  FLOTILLA_REQUIRE(error == 0, io_error_kind(error), name.string(), ": cannot be examined: ", std::strerror(error));
+  FLOTILLA_REQUIRE(S_ISDIR(facts.st_mode), ErrorKind::bad_input, name.string(),
+                   ": is a symbolic link, and could lead into another's files; name the folder itself, or move it away");
+  FLOTILLA_REQUIRE(facts.st_uid == ::geteuid(), ErrorKind::bad_input, name.string(), ": belongs to user ", facts.st_uid,
+                   " and this process to user ", ::geteuid(), "; name a folder of your own");
+  FLOTILLA_REQUIRE((facts.st_mode & S_IWOTH) == 0, ErrorKind::bad_input, name.string(),
+                   ": everybody may write into it; chmod o-w, or name another folder");
 }
 
 std::string unguessable() {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,15 +62,29 @@ std::vector<char*> clean_environment() {
   return kept;
 }
 
-Child start(const std::vector<std::string>& arguments) {
+/// A file in memory with these bytes, to be read from the beginning.
+Descriptor file_of(std::string_view bytes) {
+  Descriptor file{::memfd_create("input", MFD_CLOEXEC)};
+  bool good = static_cast<bool>(file);
+  for (std::size_t done = 0; good && done < bytes.size();) {
+    const auto wrote = ::pwrite(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    good = wrote > 0;
+    done += static_cast<std::size_t>(std::max<ssize_t>(wrote, 0));
+  }
+  FLOTILLA_REQUIRE(good, ErrorKind::unavailable, "no room in memory for a program's input: ", std::strerror(errno));
+  return file;
+}
+
+Child start(const std::vector<std::string>& arguments, std::string_view input) {
   auto environment = clean_environment();
   std::vector<char*> words;
   for (const auto& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
+  const auto in = file_of(input);
   auto out = make_pipe(), err = make_pipe();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, in.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
   Child child;
@@ -124,10 +139,10 @@ std::string first_line(const std::string& words) {
 
 }  // namespace
 
-ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline) {
+ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline, std::string_view input) {
   FLOTILLA_ASSERT(!arguments.empty());
   const Seconds end = now() + deadline;
-  const auto child = start(arguments);
+  const auto child = start(arguments, input);
   ProgramOutput output;
   auto status = listen(child, output, end) ? status_of(child.id, end) : std::nullopt;
   const bool ended = status.has_value();
@@ -141,8 +156,8 @@ ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds dea
   return output;
 }
 
-std::string answer_of(const std::vector<std::string>& arguments, Seconds deadline) {
-  auto output = run_program(arguments, deadline);
+std::string answer_of(const std::vector<std::string>& arguments, Seconds deadline, std::string_view input) {
+  auto output = run_program(arguments, deadline, input);
   FLOTILLA_REQUIRE(output.good(), ErrorKind::unavailable, printable(arguments.front()), " ended with ", output.status, ": ",
                    first_line(output.err.empty() ? output.out : output.err));
   return std::move(output.out);

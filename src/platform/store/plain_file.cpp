@@ -24,7 +24,13 @@ void require(int error, const std::filesystem::path& path, std::string_view what
 PlainFile PlainFile::open_for_reading(const std::filesystem::path& path) { return {path, open_descriptor(path, O_RDONLY | O_NONBLOCK)}; }
 
 PlainFile PlainFile::open_for_writing(const std::filesystem::path& path) {
-  return {path, open_descriptor(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK)};
+  PlainFile file{path, open_descriptor(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK)};
+  struct stat facts {};
+  require(::fstat(file.file_.get(), &facts) == 0 ? 0 : errno, path, "looked at");
+  const bool own = S_ISREG(facts.st_mode) && facts.st_nlink == 1 && facts.st_uid == ::geteuid();
+  FLOTILLA_REQUIRE(own, ErrorKind::bad_input, path.string(),
+                   ": is no regular file of this user under one name, and is not written; move it away");
+  return file;
 }
 
 PlainFile PlainFile::create(const std::filesystem::path& path) {
@@ -68,6 +74,8 @@ void PlainFile::write(std::span<const std::byte> bytes, std::int64_t offset) con
     offset += count;
   }
 }
+
+void PlainFile::cut_to(Bytes size) const { require(::ftruncate(file_.get(), size.count) == 0 ? 0 : errno, path_, "cut"); }
 
 void PlainFile::flush() const { require(::fsync(file_.get()) == 0 ? 0 : errno, path_, "flushed to the disk"); }
 

@@ -89,7 +89,7 @@ class Collection {
 }  // namespace
 
 void publish(const fs::path& folder, const bench::NodeReport& report) {
-  files::make_folders(nodes_of(folder));
+  files::make_own_folder(nodes_of(folder));
   files::write_text(nodes_of(folder) / (report.host + std::string{ending}), files::node_report_to_json(report), files::Flush::no);
 }
 

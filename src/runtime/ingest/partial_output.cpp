@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 #include <vector>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/io_failure.hpp"
 #include "flotilla/data/loss_mask.hpp"
 #include "flotilla/data/megatron_writer.hpp"
@@ -33,11 +35,25 @@ void require_absent(const fs::path& path) {
 /// As long as it was when it was committed; what was written later is written again.
 std::unique_ptr<store::PlainFile> reopened(const fs::path& path, std::int64_t bytes) {
   if (bytes == 0) return std::make_unique<store::PlainFile>(store::PlainFile::create(path));
-  const auto facts = files::facts_of(path);
-  FLOTILLA_REQUIRE(facts && static_cast<std::int64_t>(fs::file_size(path)) >= bytes, ErrorKind::bad_input, path.string(),
-                   ": shorter than what was committed, ", bytes, " bytes; remove its folder and begin anew");
-  fs::resize_file(path, static_cast<std::uintmax_t>(bytes));
-  return std::make_unique<store::PlainFile>(store::PlainFile::open_for_writing(path));
+  auto file = std::make_unique<store::PlainFile>(store::PlainFile::open_for_writing(path));
+  FLOTILLA_REQUIRE(file->size().count >= bytes, ErrorKind::bad_input, path.string(), ": shorter than what was committed, ", bytes,
+                   " bytes; remove its folder and begin anew");
+  file->cut_to(Bytes{bytes});
+  return file;
+}
+
+/// A file that PartialOutput makes in its folder, or one that was being written when a process was killed.
+bool is_own_name(std::string_view name) {
+  constexpr std::array own{"lock", "state.json", "tokens", "lengths", "uncounted", "mask", "index"};
+  const auto stem = files::stem_of_unfinished(name);
+  return std::ranges::find(own, stem.empty() ? name : stem) != own.end();
+}
+
+/// A folder of this name that holds anything else is somebody's: nothing in it is written or removed.
+void require_no_foreign_names(const fs::path& folder) {
+  for (const auto& name : files::names_in(folder).value_or(std::vector<std::string>{}))
+    FLOTILLA_REQUIRE(is_own_name(name), ErrorKind::bad_input, folder.string(), ": holds ", in_quotes(name),
+                     ", which is no part of an unfinished output; move the folder away, or name another output");
 }
 
 void move_into_place(const fs::path& from, const fs::path& to) {
@@ -55,7 +71,8 @@ PartialOutput::PartialOutput(const fs::path& output, std::string identity, int t
     require_absent(with_suffix(output_, ".bin"));
     require_absent(with_suffix(output_, ".mask"));
   }
-  files::make_folders(folder_);
+  files::make_own_folder(folder_);
+  require_no_foreign_names(folder_);
   lock();
   require_unpublished();
   if (resumable()) read_state();
@@ -97,7 +114,11 @@ bool PartialOutput::resumable() const { return files::facts_of(folder_ / "state.
 
 void PartialOutput::discard() {
   std::error_code left_behind;  // it does no harm
-  fs::remove_all(folder_, left_behind);
+  std::vector<std::string> own;
+  for (fs::directory_iterator at{folder_, left_behind}; at != fs::directory_iterator{}; at.increment(left_behind))
+    if (auto name = at->path().filename().string(); is_own_name(name)) own.push_back(std::move(name));
+  for (const auto& name : own) fs::remove(folder_ / name, left_behind);
+  fs::remove(folder_, left_behind);
 }
 
 void PartialOutput::read_state() {

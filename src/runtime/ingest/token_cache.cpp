@@ -54,16 +54,26 @@ class TokenCache {
         std::this_thread::sleep_for(look_again);
       }
     }
+    for (const char* suffix : {".bin", ".idx", ".mask"}) require_trusted(fs::path{output} += suffix, input);
     return index;
   }
 
  private:
+  /// Whoever wrote them chose what is trained on: this user, root, or who could change the text as well.
+  static void require_trusted(const fs::path& tokens, const fs::path& input) {
+    const auto facts = files::facts_of(tokens), of_input = files::facts_of(fs::canonical(input));
+    if (!facts) return;
+    const bool trusted = facts->mine || facts->owner == 0 || (of_input && facts->owner == of_input->owner);
+    FLOTILLA_REQUIRE(trusted && facts->type == files::FileType::regular, ErrorKind::bad_input, tokens.string(), ": made by user ",
+                     facts->owner, ", who may not write ", input.string(), "; name a folder of your own: data.cache = \"DIRECTORY\"");
+  }
+
   fs::path folder_of(const fs::path& input) const { return options_.folder.empty() ? input.parent_path() / folder_name : options_.folder; }
 
   static void require_place(const fs::path& folder, const fs::path& input) {
     const auto advice = text("; the tokens of ", input.string(), " need a place: data.cache = \"DIRECTORY\"");
     try {
-      files::make_folders(folder);
+      files::make_own_folder(folder);
     } catch (const Error& error) {
       throw Error{error.kind(), error.what() + advice};
     }

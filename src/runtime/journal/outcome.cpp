@@ -107,7 +107,7 @@ bool write_outcome(const std::filesystem::path& run, Outcome outcome) noexcept {
   try {
     if (outcome.time == 0) outcome.time = wall_clock();
     outcome.reason = message_line(outcome.reason);
-    files::make_folders(outcomes_folder(run));
+    files::make_own_folder(outcomes_folder(run));
     const bool first = publish_once(outcomes_folder(run) / text(outcome.incarnation, ".", outcome.rank, ".json"), to_json(outcome));
     if (!first || !already_told(run, outcome)) update_summary(run, outcome.incarnation);
     return true;

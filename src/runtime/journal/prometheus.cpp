@@ -23,7 +23,8 @@ std::string escaped(const std::string& value) {
   std::string out;
   for (char c : value) {
     if (c == '\\' || c == '"') out += '\\';
-    out += c == '\n' ? std::string{"\\n"} : std::string(1, c);
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;  // the format can say a line end only
+    out += c == '\n' ? std::string{"\\n"} : std::string(1, control ? '?' : c);
   }
   return out;
 }

@@ -40,17 +40,13 @@ struct RunDirectory::State {
 
 namespace {
 
-/// The run's own folders are no links: what is written into them must not end up elsewhere.
 void make_folders(const std::filesystem::path& run) {
   try {
-    files::make_folders(incarnations_folder(run));
+    files::make_folders(run);
+    // Its name may be the user's own link; the folders in it are none.
+    for (const auto& folder : {std::filesystem::canonical(run), incarnations_folder(run), run / "outcomes"}) files::make_own_folder(folder);
   } catch (const Error& error) {
     throw Error{error.kind(), text(run.string(), ": cannot be made a run directory: ", error.what())};
-  }
-  for (const auto& folder : {incarnations_folder(run), run / "outcomes"}) {
-    const auto facts = files::facts_of(folder);
-    FLOTILLA_REQUIRE(!facts || facts->type == files::FileType::folder, ErrorKind::bad_input, folder.string(),
-                     ": is no folder of this run directory (a link?); move it away or choose another --run.directory");
   }
 }
 

@@ -62,7 +62,7 @@ struct TensorboardFile::State {
 TensorboardFile::TensorboardFile(const fs::path& folder, const std::string& host, int incarnation, std::int64_t first_step,
                                  const Texts& texts) noexcept {
   try {
-    files::make_folders(folder);
+    files::make_own_folder(folder);
     const auto path = folder / file_name(wall_clock(), host, incarnation, first_step);
     state_.reset(new State{{AppendFile::fresh(path), {path.string(), "record", "records"}}});
     state_->begin(first_step, texts);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "coverage.hpp"
@@ -24,8 +23,12 @@ std::string up_to(const std::string& line, char end) { return line.substr(0, lin
 
 /// Threads are the devices' affair, not the software's.
 std::string without_threads(const std::string& description) {
-  static const std::regex threads{R"(, \d+ threads?$)"};
-  return std::regex_replace(description, threads, "");
+  const auto comma = description.rfind(", ");
+  if (comma == description.npos) return description;
+  const auto count = std::string_view{description}.substr(comma + 2);
+  const auto digits = std::min(count.find_first_not_of("0123456789"), count.size());
+  const bool threads = digits > 0 && (count.substr(digits) == " thread" || count.substr(digits) == " threads");
+  return threads ? description.substr(0, comma) : description;
 }
 
 /// "cuBLASLt 13.1.0, cuDNN 9.19.0, driver of CUDA 13.0 (580.65.06)".

@@ -2,7 +2,6 @@
 
 #include <iomanip>
 #include <limits>
-#include <regex>
 #include <sstream>
 
 #include "flotilla/base/error.hpp"
@@ -12,6 +11,12 @@
 
 namespace flotilla::probe {
 namespace {
+
+/// Words that every processor's name has, and its number of cores: "16-Core".
+bool is_noise(std::string_view word) {
+  const bool cores = word.ends_with("-Core") && word.find_first_not_of("0123456789") == word.size() - std::string_view{"-Core"}.size();
+  return cores || word == "Processor" || word == "CPU";
+}
 
 std::string one_line(std::string value) {
   for (char& c : value)
@@ -79,9 +84,13 @@ std::string gpu_type_name(const std::string& name, int sharers, bool tf32) {
 }
 
 std::string short_cpu_name(const std::string& cpu_model) {
-  static const std::regex noise{R"(\((R|TM|r|tm)\)|\s@.*|\b\d+-Core\b|\bProcessor\b|\bCPU\b)"}, blanks{R"(\s+)"}, ends{R"(^ | $)"};
-  std::string name = std::regex_replace(cpu_model, noise, " ");
-  name = std::regex_replace(std::regex_replace(name, blanks, " "), ends, "");
+  std::string marked = cpu_model;
+  for (const std::string_view mark : {"(R)", "(TM)", "(r)", "(tm)"})
+    for (auto at = marked.find(mark); at != marked.npos; at = marked.find(mark, at)) marked.replace(at, mark.size(), " ");
+  std::istringstream words{marked};
+  std::string name;
+  for (std::string word; words >> word && !word.starts_with('@');)
+    if (!is_noise(word)) name += (name.empty() ? "" : " ") + word;
   return name.empty() ? "unknown" : name;
 }
 

@@ -1,11 +1,5 @@
 #include "control_requests.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -15,17 +9,6 @@ namespace flotilla::session {
 namespace {
 
 constexpr Seconds between_looks{0.2};  // a look asks the file system, which may be far away
-
-/// Whoever may write into the run directory could ask for anything: only this user's requests and root's count.
-void require_own(const std::filesystem::path& file) {
-  struct ::stat facts {};
-  FLOTILLA_REQUIRE(::lstat(file.c_str(), &facts) == 0, ErrorKind::unavailable, file.string(), ": ", std::strerror(errno));
-  FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, file.string(), ": not a regular file");
-  FLOTILLA_REQUIRE(facts.st_uid == ::geteuid() || facts.st_uid == 0, ErrorKind::bad_input, file.string(), ": belongs to user ",
-                   facts.st_uid, " and the run to user ", ::geteuid(), "; only the run's owner may ask");
-  FLOTILLA_REQUIRE((facts.st_mode & (S_IWGRP | S_IWOTH)) == 0, ErrorKind::bad_input, file.string(),
-                   ": others may write it; chmod go-w (flotilla control writes it so)");
-}
 
 }  // namespace
 
@@ -53,8 +36,7 @@ std::optional<NextPlan> PlanRequests::look() {
 }
 
 NextPlan PlanRequests::read() {
-  require_own(file_);
-  const auto text = files::read_text(file_);
+  const auto text = files::read_own_text(file_);
   std::filesystem::remove(file_);
   auto plan = bind_(control_from_json(text, file_.string()), file_.string());
   FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is already active");

@@ -126,7 +126,7 @@ class LocalStart {
         world_, "making the folder of local checkpoints",
         [&] {
           place_ = {local_folder(config_.checkpoint.local, names) / ("flotilla-" + record.run), incarnation_.incarnation()};
-          files::make_folders(place_.folder);
+          files::make_own_folder(place_.folder);
         },
         deadline_);
   }
