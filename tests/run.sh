@@ -54,7 +54,9 @@ if [ "$tier" = all ] || { [ $# -gt 0 ] && listed -L '^all$' | grep -q 'Test *#';
 fi
 
 # A slot is a thread that computes (tests/cmake/FlotillaTest.cmake); two for each core keep it busy while others wait.
+reader=(awk)
+if awk -W version 2>/dev/null </dev/null | grep -q mawk; then reader+=(-W interactive); fi # it would wait for 4 KiB
 code=0
 ctest --preset cpu-release --output-on-failure --no-label-summary -j "$((2 * $(nproc)))" "${entries[@]}" |
-  awk -v costs="$costs" -v entries="$(listed | sed -n 's/^ *Test *#[0-9]*: //p')" -f tests/progress.awk || code=${PIPESTATUS[0]}
+  "${reader[@]}" -v costs="$costs" -v entries="$(listed | sed -n 's/^ *Test *#[0-9]*: //p')" -f tests/progress.awk || code=${PIPESTATUS[0]}
 exit "$code"

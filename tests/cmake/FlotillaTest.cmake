@@ -37,7 +37,12 @@ foreach(line IN LISTS FLOTILLA_COSTS)
 endforeach()
 
 function(flotilla_add_entry)
-  add_test(${ARGV})
+  set(call "add_test(")
+  math(EXPR last "${ARGC} - 1")
+  foreach(i RANGE ${last})  # one by one: an argument may hold a ';'
+    string(APPEND call " [==[${ARGV${i}}]==]")
+  endforeach()
+  cmake_language(EVAL CODE "${call})")
   cmake_language(DEFER GET_CALL_IDS ids)
   if(NOT flotilla_settle IN_LIST ids)
     cmake_language(DEFER ID flotilla_settle CALL flotilla_settle_entries)

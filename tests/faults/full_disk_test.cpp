@@ -28,7 +28,7 @@ class FullDisk : public testing::TestWithParam<bool> {
   void SetUp() override {
     if (!no_namespace().empty()) GTEST_SKIP() << no_namespace();
     fs::create_directories(run_);
-    ASSERT_EQ(::mount("tmpfs", run_.c_str(), "tmpfs", 0, "size=64m"), 0) << std::strerror(errno);
+    ASSERT_EQ(::mount("tmpfs", run_.c_str(), "tmpfs", 0, "size=64m,mode=0755"), 0) << std::strerror(errno);
     mounted_ = true;
   }
   void TearDown() override {

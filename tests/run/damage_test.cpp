@@ -104,7 +104,7 @@ class SmallDisk {
  public:
   SmallDisk(const fs::path& where, int bytes) : where_{where} {
     fs::create_directory(where);
-    if (::mount("tmpfs", where.c_str(), "tmpfs", 0, text("size=", bytes).c_str()) != 0) reason_ = std::strerror(errno);
+    if (::mount("tmpfs", where.c_str(), "tmpfs", 0, text("size=", bytes, ",mode=0755").c_str()) != 0) reason_ = std::strerror(errno);
   }
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
