@@ -238,8 +238,9 @@ TEST(RunDirectory, WhatCannotBeListedIsNotEmpty) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
   const RunFolder run;
   RunDirectory::open(run).release();
-  std::filesystem::permissions(run, std::filesystem::perms::all);
-  std::filesystem::permissions(run / "incarnations", std::filesystem::perms{0333});
+  for (const auto& folder : {std::filesystem::path{run}, run / "incarnations", run / "outcomes"})
+    ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
+  std::filesystem::permissions(run / "incarnations", std::filesystem::perms{0300});
   Child nobody{[&] {
     if (::setuid(65534) != 0 || freopen("/dev/null", "w", stderr) == nullptr) return 1;
     const auto message = refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run); });

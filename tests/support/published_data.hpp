@@ -13,6 +13,9 @@ inline std::filesystem::path published_data(const std::string& name) {
   return std::filesystem::path{FLOTILLA_PUBLISHED_DATA} / name;
 }
 
+/// A part of a source whose kind of run no figure was chosen on, and whose error is known to be large (docs/measurements/validation.md).
+inline bool is_sample(const std::string& source) { return source.ends_with("_sample"); }
+
 }  // namespace flotilla::tests
 
 /// Ends the test where that data is not here.
