@@ -36,14 +36,19 @@ void take_share(ProductFigures& to, const ProductFigures& from) {
 bool same_family(const CatalogueEntry& a, const CatalogueEntry& b) {
   constexpr double nearly = 0.1;  // power limits of one generation differ by so much
   const ProductFigures &one = half_of(a), &other = half_of(b);
-  if (a.kind != b.kind || !take_same_operands(a, b) || one.half.value != other.half.value) return false;
+  if (a.kind != b.kind || a.vendor != b.vendor || !take_same_operands(a, b) || one.half.value != other.half.value) return false;
   return one.matrix.value == other.matrix.value || std::abs(std::log(one.matrix.value / other.matrix.value)) < nearly;
 }
 
 std::string family_of(const CatalogueEntry& entry, const Catalogue& catalogue) {
-  for (const auto& other : catalogue)
-    if (same_family(entry, other)) return other.name;
-  return entry.name;
+  // Of its members, one that runs have checked speaks for the family.
+  const CatalogueEntry* first = nullptr;
+  for (const auto& other : catalogue) {
+    if (!same_family(entry, other)) continue;
+    if (!is_estimate(half_of(other).relative_error)) return other.name;
+    if (first == nullptr) first = &other;
+  }
+  return first != nullptr ? first->name : entry.name;
 }
 
 const CatalogueEntry* nearest_relative(const CatalogueEntry& entry, const Catalogue& catalogue) {
