@@ -53,11 +53,11 @@ struct SlurmNode {
   std::vector<Gres> gres, used;
   int shared_gpus = 0;          ///< in use by shards or MPS of other jobs
   int cpus = 0, idle_cpus = 0;  ///< that jobs may have: not those kept for the system
-  Bytes memory;
-  bool booting = false;  ///< starting up: not down, though it does not answer yet
-  bool usable = false;   ///< a job may be given it, now or once it is idle: not down, drained, failing, in maintenance or reserved
-  bool idle = false;     ///< and nothing runs on it
-  bool shared = false;   ///< and something runs on a part of it
+  Bytes memory, idle_memory;    ///< likewise
+  bool booting = false;         ///< starting up: not down, though it does not answer yet
+  bool usable = false;          ///< a job may be given it, now or once it is idle: not down, drained, failing, in maintenance or reserved
+  bool idle = false;            ///< and nothing runs on it
+  bool shared = false;          ///< and something runs on a part of it
 };
 
 /// Slurm's TRESBillingWeights: billing units of an hour of one CPU, GiB, node, or gres ("gpu", "gpu:a100").
@@ -84,6 +84,7 @@ struct Partition {
   std::string qos;                   ///< whose limits go before all others; "": none
   std::optional<Bytes> cpu_memory;   ///< DefMemPerCPU
   std::optional<Bytes> node_memory;  ///< DefMemPerNode
+  std::optional<Bytes> gpu_memory;   ///< DefMemPerGPU
   std::optional<int> most_cpus;      ///< MaxCPUsPerNode
   std::optional<int> gpu_cpus;       ///< DefCpuPerGPU: what the site gives with a GPU
   /// Whose jobs it takes, in lower case; empty: of all.
@@ -96,6 +97,7 @@ struct Partition {
 struct SlurmCluster {
   std::vector<SlurmNode> nodes;  ///< each once, whatever partitions it is in
   std::vector<Partition> partitions;
+  bool memory_counts = false;   ///< SelectTypeParameters: memory is given out as CPUs are; a job that asks for none may get all
   bool largest_counts = false;  ///< PriorityFlags=MAX_TRES: of a node's CPUs, memory and gres the dearest is billed alone
   Seconds kill_wait{30};
   std::string name;     ///< ClusterName

@@ -24,10 +24,11 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-/// GiB that Slurm gives with one device where nothing is asked: what the partition says, else the whole node's.
+/// GiB that Slurm gives with one device where nothing is asked: what the site says, else the device's part of the node's.
 double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
   const double share = std::max(devices.count, 1);
   if (asked.count > 0) return static_cast<double>(asked.count) / gibibyte / share;
+  if (p.gpu_memory && !devices.gres.empty()) return static_cast<double>(p.gpu_memory->count) / gibibyte;
   if (p.cpu_memory) return static_cast<double>(p.cpu_memory->count) / gibibyte * devices.cpus_each;
   return static_cast<double>((p.node_memory ? *p.node_memory : node.memory).count) / gibibyte / share;
 }
@@ -49,14 +50,32 @@ double units_per_hour(const slurm::SlurmCluster& slurm_cluster, const slurm::Par
   return slurm_cluster.largest_counts ? std::max({gres, cpu, memory}) + of_node : gres + cpu + memory + of_node;
 }
 
+/// Where nobody says how much a job gets, Slurm gives it all memory of a node: what is free of one must be asked for by number.
+bool asks_for_memory(const slurm::SlurmCluster& slurm_cluster, const slurm::Partition& p, Bytes asked) {
+  return slurm_cluster.memory_counts && asked.count == 0 && !p.gpu_memory && !p.cpu_memory && !p.node_memory;
+}
+
+/// Devices of a node that this much memory is enough for.
+int with_memory(Bytes memory, const slurm::SlurmCluster& slurm_cluster, const slurm::Partition& p, const slurm::SlurmNode& node,
+                const NodeDevices& devices, Bytes asked) {
+  if (!slurm_cluster.memory_counts) return devices.count;
+  const double each = memory_each(p, node, devices, asked), has = static_cast<double>(memory.count) / gibibyte;
+  const bool by_node = asked.count > 0 || (p.node_memory && !p.cpu_memory && !p.gpu_memory);
+  if (by_node) return each * std::max(devices.count, 1) <= has ? devices.count : 0;
+  return each > 0 ? static_cast<int>(std::min<double>(has / each, devices.count)) : devices.count;
+}
+
 /// Devices of a node that a job may have.
-int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, bool wait) {
+int available(const slurm::SlurmCluster& slurm_cluster, const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p,
+              const SubmitSettings& s) {
   if (!node.usable) return 0;
   const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus));
   const int by_cpus = devices.cpus_each > 0 ? cpus / devices.cpus_each : devices.count;
-  if (wait || node.idle) return std::min(devices.count, by_cpus);
+  const int most = std::min(by_cpus, with_memory(node.memory, slurm_cluster, p, node, devices, s.memory));
+  if (s.wait || node.idle) return std::min(devices.count, most);
   if (!node.shared || p.exclusive) return 0;
-  return std::clamp(std::min(devices.count - devices.used, node.idle_cpus / devices.cpus_each), 0, by_cpus);
+  const int with_free = with_memory(node.idle_memory, slurm_cluster, p, node, devices, s.memory);
+  return std::clamp(std::min({devices.count - devices.used, node.idle_cpus / devices.cpus_each, with_free}), 0, most);
 }
 
 /// A node of a kind.
@@ -70,20 +89,22 @@ struct Kind {
   NodeDevices devices;
   std::vector<NodeOfKind> nodes;
   double units = 0;
+  double memory = 0;  ///< GiB to ask for with a device; 0: what the site gives is right
 };
 
 /// Nodes of a partition that nothing can be had of now, by why.
 struct NodeCounts {
-  int broken = 0, booting = 0, kept = 0, short_of_cpus = 0, idle_cpus = 0;
-  std::string keeper, type;
+  int broken = 0, booting = 0, kept = 0, short_of_cpus = 0, short_of_memory = 0, idle_cpus = 0;
+  std::set<std::string> keepers;
+  std::string type;
 
   void count(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p) {
     if (!node.usable) {
       ++broken;
     } else if (node.booting) {
       ++booting;
-    } else if (node.shared && !p.exclusive && devices.used < devices.count) {
-      ++short_of_cpus;
+    } else if ((node.idle || (node.shared && !p.exclusive)) && devices.used < devices.count) {
+      ++(node.idle_cpus < devices.cpus_each ? short_of_cpus : short_of_memory);
       idle_cpus = std::max(idle_cpus, node.idle_cpus);
       type = devices.type;
     }
@@ -96,9 +117,13 @@ struct NodeCounts {
     };
     say(broken, " node is", " nodes are", " down, drained, reserved or failing");
     say(booting, " node is", " nodes are", " starting: --submit.wait counts what starts");
-    say(kept, " free node is", " free nodes are", text(" kept for a reservation (", keeper, ") that the job would meet"));
+    std::string names;
+    for (const auto& name : keepers) names += (names.empty() ? "" : ", ") + name;
+    say(kept, " free node is", " free nodes are", text(" kept for a reservation (", names, ") that the job would meet"));
     const auto hint = idle_cpus > 0 ? text(" (", idle_cpus, " are): --submit.cpus-per-task ", idle_cpus, " asks for fewer") : "";
     say(short_of_cpus, " node has", " nodes have", text(" free ", type, " but not as many free CPUs as they are given", hint));
+    say(short_of_memory, " node has", " nodes have",
+        text(" free ", type, " but not as much free memory as they are given: --submit.memory asks for less of a node"));
     return notes;
   }
 };
@@ -198,19 +223,23 @@ class Collector {
       const auto& node = slurm_cluster_.nodes[n];
       const auto devices = devices_.of(node, p);
       if (!devices || taken_[n]) continue;
-      const int has = available(node, *devices, p, s_.wait);
+      const int has = available(slurm_cluster_, node, *devices, p, s_);
       if (has == 0) {
         out.count(node, *devices, p);
         continue;
       }
       if (const auto* reservation = reservation_of(n, p)) {
         ++out.kept;
-        out.keeper = slurm::is_plain(reservation->name) ? reservation->name : "?";
+        out.keepers.insert(slurm::is_plain(reservation->name) ? reservation->name : "?");
         continue;
       }
       taken_[n] = true;
       auto& kind = kinds[{devices->type, devices->gres, devices->constraint}];
-      if (kind.nodes.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory)};
+      if (kind.nodes.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory), 0};
+      if (asks_for_memory(slurm_cluster_, p, s_.memory)) {
+        const double each = memory_each(p, node, *devices, s_.memory);
+        kind.memory = kind.memory > 0 ? std::min(kind.memory, each) : each;
+      }
       kind.devices.cpus_each = std::min(kind.devices.cpus_each, devices->cpus_each);
       kind.nodes.push_back({has, devices->count, devices->all && (node.idle || s_.wait)});
     }
@@ -244,6 +273,8 @@ class Collector {
                      nodes,
                      per_node,
                      d.cpus_each,
+                     std::max(p.fewest_nodes, 1),
+                     {static_cast<std::int64_t>(kind.memory * gibibyte)},
                      whole && per_node == share,
                      kind.units,
                      p.limit ? to_string(*p.limit) : "none",

@@ -14,6 +14,8 @@ struct SlurmOffer {
   int nodes = 0;
   int per_node = 0;  ///< devices to take of each
   int cpus_each = 1;
+  int fewest_nodes = 1;       ///< that the partition gives a job
+  Bytes memory_each{};        ///< to ask for with a device; 0: what the site gives with it is right
   bool whole = false;         ///< these are all devices of its nodes, and nothing else runs there: nodes can be asked for whole
   double units_per_hour = 0;  ///< billed for one device with its CPUs and memory; 0: the site bills nothing
   std::string time_limit;     ///< for people

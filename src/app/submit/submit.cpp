@@ -39,7 +39,7 @@ void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
   int nodes = 1;
   while (nodes < most && !fits_on(nodes, task, taken)) nodes *= 2;
   // Of parts of nodes Slurm would give the fewest at once: those are asked for by number.
-  for (auto& t : taken) t.fewest_nodes = t.whole_nodes() ? std::min(nodes, t.nodes) : t.nodes;
+  for (auto& t : taken) t.fewest_nodes = t.whole_nodes() ? std::min(std::max(nodes, t.offer.fewest_nodes), t.nodes) : t.nodes;
 }
 
 void plan_over(Submission& s, const SubmitOptions& o) {

@@ -81,7 +81,7 @@ std::vector<Taken> taken_by(const plan::Plan& plan, const PlanningTask& task, co
       if (other.type == offer.type) size = std::min(size, other.per_node);
     // A forecast's node is the smallest of its type; a larger one stands for several.
     const int hosts = static_cast<int>(place->second.size()), of_a_node = std::max(offer.per_node / size, 1);
-    Taken t{offer, (hosts + of_a_node - 1) / of_a_node, most * std::min(of_a_node, hosts), 0};
+    Taken t{offer, std::max((hosts + of_a_node - 1) / of_a_node, offer.fewest_nodes), most * std::min(of_a_node, hosts), 0};
     t.fewest_nodes = t.nodes;
     taken.push_back(std::move(t));
   }
@@ -105,6 +105,7 @@ slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o
         t.offer.partition, s.fixed_nodes ? t.nodes : t.fewest_nodes, t.nodes, t.per_node, t.offer.cpus_each, "", t.offer.constraint, {},
         t.whole_nodes()};
     if (!t.offer.gres.empty()) request.gres = text(t.offer.gres, ":", t.per_node);
+    if (!t.whole_nodes() && t.offer.memory_each.count > 0) request.memory = Bytes{t.offer.memory_each.count * t.per_node};
     if (const auto its = modules.of_partition.find(t.offer.partition); its != modules.of_partition.end()) request.modules = its->second;
     script.components.push_back(std::move(request));
   }

@@ -81,6 +81,8 @@ class Reader {
       value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
       if (key == "ClusterName") slurm_cluster.name = value;
       if (key == "SLURM_VERSION") slurm_cluster.version = value;
+      if (key == "SelectTypeParameters") slurm_cluster.memory_counts = upper(value).find("MEMORY") != value.npos;
+      if (key == "DefMemPerCPU" || key == "DefMemPerNode" || key == "JobDefaults") defaults_[key] = value;
       if (key == "PriorityFlags") slurm_cluster.largest_counts = value.find("MAX_TRES") != value.npos;
       if (key == "KillWait" && number_of(value.substr(0, value.find(' '))) >= 0)
         slurm_cluster.kill_wait = {static_cast<double>(number_of(value.substr(0, value.find(' '))))};
@@ -129,9 +131,8 @@ class Reader {
     p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES" ||
                   (!exclusive.empty() && exclusive != "NO");
     if (const int most = number_of(field(record, "MaxCPUsPerNode")); most > 0) p.most_cpus = most;
-    for (const auto& word : split(field(record, "JobDefaults"), ','))
-      if (const std::string key = "DEFCPUPERGPU="; upper(word).starts_with(key))
-        if (const int cpus = number_of(word.substr(key.size())); cpus > 0) p.gpu_cpus = cpus;
+    given_with_gpus(p, field(defaults_, "JobDefaults"));
+    given_with_gpus(p, field(record, "JobDefaults"));
     p.accounts = names_in(field(record, "AllowAccounts"));
     p.other_than_accounts = names_in(field(record, "DenyAccounts"));
     p.qualities = names_in(field(record, "AllowQos"));
@@ -140,10 +141,24 @@ class Reader {
       for (const auto& host : expand_host_list(hosts, "AllocNodes")) p.submit_hosts.push_back(lower(host));
     p.cpu_memory = memory_limit(field(record, "DefMemPerCPU"));
     p.node_memory = memory_limit(field(record, "DefMemPerNode"));
+    if (!p.cpu_memory && !p.node_memory) {
+      p.cpu_memory = memory_limit(field(defaults_, "DefMemPerCPU"));
+      p.node_memory = memory_limit(field(defaults_, "DefMemPerNode"));
+    }
     p.qos = field(record, "QoS");
     p.weights = parse_billing_weights(field(record, "TRESBillingWeights"));
     places_[p.name] = slurm_cluster.partitions.size();
     slurm_cluster.partitions.push_back(std::move(p));
+  }
+
+  /// "DefCpuPerGPU=16,DefMemPerGPU=65536"; what the partition says goes before what the site says.
+  static void given_with_gpus(Partition& p, const std::string& defaults) {
+    for (const auto& word : split(upper(defaults), ',')) {
+      const auto equals = std::min(word.find('='), word.size() - 1);
+      const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+      if (const int cpus = number_of(value); key == "DEFCPUPERGPU" && cpus > 0) p.gpu_cpus = cpus;
+      if (key == "DEFMEMPERGPU") p.gpu_memory = memory_limit(value);
+    }
   }
 
   /// "ALL" and nothing are no list.
@@ -186,7 +201,7 @@ class Reader {
     FLOTILLA_REQUIRE(cpus_of_all >= 0 && cpus_of_all <= most_cpus, ErrorKind::bad_input, "expected a number of CPUs, got ",
                      in_quotes(columns[4]));
     n.cpus = static_cast<int>(cpus_of_all);
-    n.memory = memory_of(columns[5]);
+    n.memory = n.idle_memory = memory_of(columns[5]);
     n.gres = parse_gres(columns[6]);
     if (columns[7] != "(null)")
       for (auto& feature : split(columns[7], ','))
@@ -208,9 +223,13 @@ class Reader {
     if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - std::min(kept_cores, all) * threads, 0);
     if (const int taken = number_of(field(record, "CPUAlloc")); all > 0 && taken >= 0) n.idle_cpus = n.cpus - taken;
     n.idle_cpus = std::clamp(n.idle_cpus, 0, n.cpus);
+    const auto mebibytes = [&](const char* key) { return Bytes{std::int64_t{std::max(number_of(field(record, key)), 0)} << 20}; };
+    n.memory = {std::max(n.memory.count - mebibytes("MemSpecLimit").count, std::int64_t{0})};
+    n.idle_memory = {std::max(n.memory.count - mebibytes("AllocMem").count, std::int64_t{0})};
   }
 
   std::map<std::string, std::size_t> places_, numbers_;
+  std::map<std::string, std::string> defaults_;  ///< of the site, for partitions that say nothing
   std::map<std::string, std::map<std::string, std::string>> details_;
   std::set<std::pair<std::size_t, std::size_t>> members_;
 };
