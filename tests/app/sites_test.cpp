@@ -177,7 +177,7 @@ TEST(Sites, CpusThatJobsMayHave) {
 
 TEST_F(MadeSites, RequestsThatSlurmAccepts) {
   const MadeNodes node{.gres = "gpu:a100-80:4", .cpus = 128, .idle_cpus = 128};
-  EXPECT_EQ(offers({node}, "MaxCPUsPerNode=112"), (Words{"gpu 1x4 A100-80 28 whole"}));
+  EXPECT_EQ(offers({node}, "MaxCPUsPerNode=112"), (Words{"gpu 1x4 A100-80 28"})) << "a whole node has 128";
   EXPECT_EQ(offers({node}, "MaxCPUsPerNode=UNLIMITED"), (Words{"gpu 1x4 A100-80 32 whole"}));
   EXPECT_EQ(offers({node}, "JobDefaults=DefCpuPerGPU=16,DefMemPerGPU=65536"), (Words{"gpu 1x4 A100-80 16 whole"}));
   EXPECT_EQ(offers({node}, "JobDefaults=DefCpuPerGPU=64"), (Words{"gpu 1x4 A100-80 32 whole"})) << "more than there are";

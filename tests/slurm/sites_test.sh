@@ -79,7 +79,7 @@ configuration() {
 }
 
 # A node answers to be idle: that one slurmd answers for all is enough, for nothing is ever started on them.
-answered() { ! sinfo -h -N -o '%T' | grep -q unknown; }
+answered() { ! sinfo -h -N -o '%T' | grep -q unknown || { scontrol reconfigure && false; }; }
 
 # The nodes are asked at once by a controller that reads its configuration anew. What slurmctld refuses ends it.
 serves() { scontrol reconfigure 2>/dev/null || grep -qs fatal "$dir/slurmctld.log"; }
@@ -125,7 +125,7 @@ try_site() {
   [ -n "$start" ] || fail "$site: sbatch says no time: $(cat taken.log)"
   [ "${submit[*]/--submit.wait/}" != "${submit[*]}" ] || [ "$(date -d "$start" +%s)" -le $(($(date +%s) + 60)) ] || fail "$site: starts at $start: $(cat taken.log script.sh)"
   down
-  echo "$site: $(sed -n "s,^#SBATCH --,,p" script.sh | grep -vE "^(job-name|output|open-mode|signal|requeue|no-kill)" | tr "\n" " ") to start at $start"
+  echo "$site: $(sed -n '/partition/,$s/^#SBATCH //p' script.sh | tr '\n' ' ')"
 }
 
 if [ "${1-}" != --inside ]; then

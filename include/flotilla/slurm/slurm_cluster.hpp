@@ -52,6 +52,7 @@ struct SlurmNode {
   std::vector<std::string> features;
   std::vector<Gres> gres, used;
   int shared_gpus = 0;          ///< in use by shards or MPS of other jobs
+  int threads = 1;              ///< of a core: Slurm gives whole cores
   int cpus = 0, idle_cpus = 0;  ///< that jobs may have: not those kept for the system
   Bytes memory, idle_memory;    ///< likewise
   bool booting = false;         ///< starting up: not down, though it does not answer yet
@@ -82,6 +83,7 @@ struct Partition {
   std::optional<int> most_nodes;     ///< of a job
   bool exclusive = false;            ///< a job gets whole nodes
   std::string qos;                   ///< whose limits go before all others; "": none
+  bool memory_counts = false;        ///< SelectTypeParameters: it is given out as CPUs are; who asks for none may get all of a node
   std::optional<Bytes> cpu_memory;   ///< DefMemPerCPU
   std::optional<Bytes> node_memory;  ///< DefMemPerNode
   std::optional<Bytes> gpu_memory;   ///< DefMemPerGPU
@@ -97,7 +99,6 @@ struct Partition {
 struct SlurmCluster {
   std::vector<SlurmNode> nodes;  ///< each once, whatever partitions it is in
   std::vector<Partition> partitions;
-  bool memory_counts = false;   ///< SelectTypeParameters: memory is given out as CPUs are; a job that asks for none may get all
   bool largest_counts = false;  ///< PriorityFlags=MAX_TRES: of a node's CPUs, memory and gres the dearest is billed alone
   Seconds kill_wait{30};
   std::string name;     ///< ClusterName

@@ -24,11 +24,20 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+/// Where the site does not say how much a job gets, or by GPUs, Slurm 22.05 gives it all memory of a node, which only an idle one has;
+/// where it says so by CPUs, that may be more than a node has. Then the job must ask by number.
+bool asks_for_memory(const slurm::Partition& p, const slurm::SlurmNode& node, Bytes asked) {
+  if (!p.memory_counts || asked.count > 0) return false;
+  if (p.gpu_memory) return true;
+  return p.cpu_memory ? p.cpu_memory->count > node.memory.count / std::max(node.cpus, 1) : !p.node_memory;
+}
+
 /// GiB that Slurm gives with one device where nothing is asked: what the site says, else the device's part of the node's.
 double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
   const double share = std::max(devices.count, 1);
   if (asked.count > 0) return static_cast<double>(asked.count) / gibibyte / share;
   if (p.gpu_memory && !devices.gres.empty()) return static_cast<double>(p.gpu_memory->count) / gibibyte;
+  if (asks_for_memory(p, node, asked)) return static_cast<double>(node.memory.count) / gibibyte / share;
   if (p.cpu_memory) return static_cast<double>(p.cpu_memory->count) / gibibyte * devices.cpus_each;
   return static_cast<double>((p.node_memory ? *p.node_memory : node.memory).count) / gibibyte / share;
 }
@@ -50,33 +59,30 @@ double units_per_hour(const slurm::SlurmCluster& slurm_cluster, const slurm::Par
   return slurm_cluster.largest_counts ? std::max({gres, cpu, memory}) + of_node : gres + cpu + memory + of_node;
 }
 
-/// Where nobody says how much a job gets, Slurm gives it all memory of a node: what is free of one must be asked for by number.
-bool asks_for_memory(const slurm::SlurmCluster& slurm_cluster, const slurm::Partition& p, Bytes asked) {
-  return slurm_cluster.memory_counts && asked.count == 0 && !p.gpu_memory && !p.cpu_memory && !p.node_memory;
-}
-
-/// Devices of a node that this much memory is enough for.
-int with_memory(Bytes memory, const slurm::SlurmCluster& slurm_cluster, const slurm::Partition& p, const slurm::SlurmNode& node,
-                const NodeDevices& devices, Bytes asked) {
-  if (!slurm_cluster.memory_counts) return devices.count;
-  const double each = memory_each(p, node, devices, asked), has = static_cast<double>(memory.count) / gibibyte;
+/// Devices of a node that this much memory is enough for. What comes with a GPU is counted by Slurm whatever a job asks for.
+int with_memory(Bytes memory, const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
+  if (!p.memory_counts) return devices.count;
+  const double has = static_cast<double>(memory.count) / gibibyte, each = memory_each(p, node, devices, asked);
   const bool by_node = asked.count > 0 || (p.node_memory && !p.cpu_memory && !p.gpu_memory);
-  if (by_node) return each * std::max(devices.count, 1) <= has ? devices.count : 0;
-  return each > 0 ? static_cast<int>(std::min<double>(has / each, devices.count)) : devices.count;
+  if (by_node && each * std::max(devices.count, 1) > has) return 0;
+  const double least = p.gpu_memory ? static_cast<double>(p.gpu_memory->count) / gibibyte : by_node ? 0 : each;
+  return least > 0 ? static_cast<int>(std::min<double>(has / least, devices.count)) : devices.count;
 }
 
 /// Devices of a node that a job may have.
-int available(const slurm::SlurmCluster& slurm_cluster, const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p,
-              const SubmitSettings& s) {
+int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, const SubmitSettings& s) {
   if (!node.usable) return 0;
   const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus));
-  const int by_cpus = devices.cpus_each > 0 ? cpus / devices.cpus_each : devices.count;
-  const int most = std::min(by_cpus, with_memory(node.memory, slurm_cluster, p, node, devices, s.memory));
+  const int each = (devices.cpus_each + node.threads - 1) / node.threads * node.threads, by_cpus = each > 0 ? cpus / each : devices.count;
+  const int most = std::min(by_cpus, with_memory(node.memory, p, node, devices, s.memory));
   if (s.wait || node.idle) return std::min(devices.count, most);
   if (!node.shared || p.exclusive) return 0;
-  const int with_free = with_memory(node.idle_memory, slurm_cluster, p, node, devices, s.memory);
-  return std::clamp(std::min({devices.count - devices.used, node.idle_cpus / devices.cpus_each, with_free}), 0, most);
+  const int with_free = with_memory(node.idle_memory, p, node, devices, s.memory);
+  return std::clamp(std::min({devices.count - devices.used, node.idle_cpus / each, with_free}), 0, most);
 }
+
+/// A whole node has all of its CPUs, too: more than a partition with a limit gives of it.
+bool may_be_whole(const slurm::Partition& p, const slurm::SlurmNode& node) { return p.most_cpus.value_or(node.cpus) >= node.cpus; }
 
 /// A node of a kind.
 struct NodeOfKind {
@@ -223,7 +229,7 @@ class Collector {
       const auto& node = slurm_cluster_.nodes[n];
       const auto devices = devices_.of(node, p);
       if (!devices || taken_[n]) continue;
-      const int has = available(slurm_cluster_, node, *devices, p, s_);
+      const int has = available(node, *devices, p, s_);
       if (has == 0) {
         out.count(node, *devices, p);
         continue;
@@ -236,12 +242,12 @@ class Collector {
       taken_[n] = true;
       auto& kind = kinds[{devices->type, devices->gres, devices->constraint}];
       if (kind.nodes.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory), 0};
-      if (asks_for_memory(slurm_cluster_, p, s_.memory)) {
+      if (asks_for_memory(p, node, s_.memory)) {
         const double each = memory_each(p, node, *devices, s_.memory);
         kind.memory = kind.memory > 0 ? std::min(kind.memory, each) : each;
       }
       kind.devices.cpus_each = std::min(kind.devices.cpus_each, devices->cpus_each);
-      kind.nodes.push_back({has, devices->count, devices->all && (node.idle || s_.wait)});
+      kind.nodes.push_back({has, devices->count, devices->all && may_be_whole(p, node) && (node.idle || s_.wait)});
     }
     for (const auto& words : out.in_words(p.name)) note(words);
     for (const auto& [key, kind] : kinds) offer(p, kind);

@@ -105,7 +105,7 @@ slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o
         t.offer.partition, s.fixed_nodes ? t.nodes : t.fewest_nodes, t.nodes, t.per_node, t.offer.cpus_each, "", t.offer.constraint, {},
         t.whole_nodes()};
     if (!t.offer.gres.empty()) request.gres = text(t.offer.gres, ":", t.per_node);
-    if (!t.whole_nodes() && t.offer.memory_each.count > 0) request.memory = Bytes{t.offer.memory_each.count * t.per_node};
+    if (t.offer.memory_each.count > 0) request.memory = Bytes{t.offer.memory_each.count * t.per_node};
     if (const auto its = modules.of_partition.find(t.offer.partition); its != modules.of_partition.end()) request.modules = its->second;
     script.components.push_back(std::move(request));
   }

@@ -81,8 +81,7 @@ class Reader {
       value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
       if (key == "ClusterName") slurm_cluster.name = value;
       if (key == "SLURM_VERSION") slurm_cluster.version = value;
-      if (key == "SelectTypeParameters") slurm_cluster.memory_counts = upper(value).find("MEMORY") != value.npos;
-      if (key == "DefMemPerCPU" || key == "DefMemPerNode" || key == "JobDefaults") defaults_[key] = value;
+      if (key == "SelectTypeParameters" || key == "DefMemPerCPU" || key == "DefMemPerNode" || key == "JobDefaults") defaults_[key] = value;
       if (key == "PriorityFlags") slurm_cluster.largest_counts = value.find("MAX_TRES") != value.npos;
       if (key == "KillWait" && number_of(value.substr(0, value.find(' '))) >= 0)
         slurm_cluster.kill_wait = {static_cast<double>(number_of(value.substr(0, value.find(' '))))};
@@ -141,6 +140,8 @@ class Reader {
       for (const auto& host : expand_host_list(hosts, "AllocNodes")) p.submit_hosts.push_back(lower(host));
     p.cpu_memory = memory_limit(field(record, "DefMemPerCPU"));
     p.node_memory = memory_limit(field(record, "DefMemPerNode"));
+    const auto own = upper(field(record, "SelectTypeParameters"));
+    p.memory_counts = (own.empty() || own == "NONE" ? upper(field(defaults_, "SelectTypeParameters")) : own).find("MEMORY") != own.npos;
     if (!p.cpu_memory && !p.node_memory) {
       p.cpu_memory = memory_limit(field(defaults_, "DefMemPerCPU"));
       p.node_memory = memory_limit(field(defaults_, "DefMemPerNode"));
@@ -218,9 +219,11 @@ class Reader {
   static void details_of(SlurmNode& n, const std::map<std::string, std::string>& record) {
     n.used = parse_gres(field(record, "GresUsed"));
     n.shared_gpus = gpus_in_shares(field(record, "GresUsed"));
-    const int all = number_of(field(record, "CPUTot")), threads = std::max(number_of(field(record, "ThreadsPerCore")), 1);
+    const int all = number_of(field(record, "CPUTot"));
+    const int cores = std::max(number_of(field(record, "Sockets")), 1) * std::max(number_of(field(record, "CoresPerSocket")), 1);
+    n.threads = all == cores ? 1 : std::max(number_of(field(record, "ThreadsPerCore")), 1);  // a site may count cores as CPUs
     const int for_jobs = number_of(field(record, "CPUEfctv")), kept_cores = std::max(number_of(field(record, "CoreSpecCount")), 0);
-    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - std::min(kept_cores, all) * threads, 0);
+    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - std::min(kept_cores, all) * n.threads, 0);
     if (const int taken = number_of(field(record, "CPUAlloc")); all > 0 && taken >= 0) n.idle_cpus = n.cpus - taken;
     n.idle_cpus = std::clamp(n.idle_cpus, 0, n.cpus);
     const auto mebibytes = [&](const char* key) { return Bytes{std::int64_t{std::max(number_of(field(record, key)), 0)} << 20}; };
