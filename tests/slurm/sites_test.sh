@@ -86,7 +86,7 @@ serves() { scontrol reconfigure 2>/dev/null || grep -qs fatal "$dir/slurmctld.lo
 
 up() {
   mkdir -p "$dir/state"
-  : >"$dir/accounts" >"$dir/qos"
+  truncate --size 0 "$dir/accounts" "$dir/qos"
   rm -f "$dir/job_submit.lua"
   configuration >"$SLURM_CONF"
   slurmd -N echo
@@ -140,5 +140,8 @@ dir=$2 flotilla=$3 library=$4/flotilla.sh
 shift 4
 cd "$dir"
 prepare
-[ $# -gt 0 ] || set -- $(cd "$here/sites" && ls | sed 's/\.sh$//')
-for site in "$@"; do try_site; done
+[ $# -gt 0 ] || set -- "$here"/sites/*.sh
+for site in "$@"; do
+  site=$(basename "$site" .sh)
+  try_site
+done

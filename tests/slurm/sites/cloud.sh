@@ -14,7 +14,7 @@ PartitionName=g5 Nodes=g5-dy-[1-8] MaxTime=UNLIMITED
 CONF
 }
 state() {
-  sbatch --quiet -p p4d -N3 --exclusive --output=/dev/null --wrap="sleep 1000"
+  sbatch --quiet -p p4d -N3 --exclusive --output=/dev/null --wrap=true
   wait_for starting
 }
 starting() { [ "$(sinfo -h -p p4d -t alloc -o %D)" = 3 ]; }
