@@ -72,7 +72,7 @@ int with_memory(Bytes memory, const slurm::Partition& p, const slurm::SlurmNode&
 /// Devices of a node that a job may have.
 int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, const SubmitSettings& s) {
   if (!node.usable) return 0;
-  const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus));
+  const int cpus = slurm::cpus_for(p, node);
   const int each = (devices.cpus_each + node.threads - 1) / node.threads * node.threads, by_cpus = each > 0 ? cpus / each : devices.count;
   const int most = std::min(by_cpus, with_memory(node.memory, p, node, devices, s.memory));
   if (s.wait || node.idle) return std::min(devices.count, most);
@@ -82,7 +82,7 @@ int available(const slurm::SlurmNode& node, const NodeDevices& devices, const sl
 }
 
 /// A whole node has all of its CPUs, too: more than a partition with a limit gives of it.
-bool may_be_whole(const slurm::Partition& p, const slurm::SlurmNode& node) { return p.most_cpus.value_or(node.cpus) >= node.cpus; }
+bool may_be_whole(const slurm::Partition& p, const slurm::SlurmNode& node) { return slurm::cpus_for(p, node) == node.cpus; }
 
 /// A node of a kind.
 struct NodeOfKind {

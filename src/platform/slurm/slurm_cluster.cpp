@@ -53,16 +53,27 @@ void judge(SlurmNode& node, const std::string& flags) {
   auto words = state_words(node.state);
   words.merge(state_words(flags));
   // A node that starts does not answer until its slurmd does.
-  node.booting = any_of(words, {"POWERING_UP", "REBOOT_ISSUED"}) && !any_of(words, {"DOWN", "POWERING_DOWN"});
+  node.booting = any_of(words, {"POWERING_UP", "POWER_UP", "REBOOT_ISSUED"}) && !any_of(words, {"DOWN", "POWERING_DOWN"});
   if (node.booting) words.erase("NOT_RESPONDING");
   node.usable = !any_of(words, {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "FUTURE", "INVAL", "MAINT",
                                 "MAINTENANCE", "RESERVED", "NOT_RESPONDING", "INVALID_REG", "INVALID", "BLOCKED"});
-  const bool later = any_of(
-      words, {"COMPLETING", "PLANNED", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN", "POWER_DOWN", "ALLOCATED", "ALLOC"});
+  const bool later = any_of(words, {"COMPLETING", "PLANNED", "PERFCTRS", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN",
+                                    "POWER_DOWN", "ALLOCATED", "ALLOC"});
   const bool mixed = any_of(words, {"MIXED", "MIX"});
   const bool idle = any_of(words, {"IDLE", "POWERED_DOWN", "POWERING_UP"});
   node.idle = node.usable && !node.booting && !later && idle && !mixed;
   node.shared = node.usable && !node.booting && !later && mixed;
+}
+
+/// CPUs of a list such as "0-1,64"; what is no list has none.
+int cpus_in(const std::string& list) {
+  int count = 0;
+  for (const auto& range : split(list, ',')) {
+    const auto dash = range.find('-');
+    const int first = number_of(range.substr(0, dash)), last = dash == range.npos ? first : number_of(range.substr(dash + 1));
+    if (first >= 0 && last >= first && last < most_cpus && count < most_cpus) count += last - first + 1;
+  }
+  return count;
 }
 
 /// Reads the lines of the answers one after the other.
@@ -130,6 +141,7 @@ class Reader {
     p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES" ||
                   (!exclusive.empty() && exclusive != "NO");
     if (const int most = number_of(field(record, "MaxCPUsPerNode")); most > 0) p.most_cpus = most;
+    if (const int most = number_of(field(record, "MaxCPUsPerSocket")); most > 0) p.socket_cpus = most;
     given_with_gpus(p, field(defaults_, "JobDefaults"));
     given_with_gpus(p, field(record, "JobDefaults"));
     p.accounts = names_in(field(record, "AllowAccounts"));
@@ -220,10 +232,12 @@ class Reader {
     n.used = parse_gres(field(record, "GresUsed"));
     n.shared_gpus = gpus_in_shares(field(record, "GresUsed"));
     const int all = number_of(field(record, "CPUTot"));
-    const int cores = std::max(number_of(field(record, "Sockets")), 1) * std::max(number_of(field(record, "CoresPerSocket")), 1);
+    n.sockets = std::max(number_of(field(record, "Sockets")), 1);
+    const int cores = n.sockets * std::max(number_of(field(record, "CoresPerSocket")), 1);
     n.threads = all == cores ? 1 : std::max(number_of(field(record, "ThreadsPerCore")), 1);  // a site may count cores as CPUs
-    const int for_jobs = number_of(field(record, "CPUEfctv")), kept_cores = std::max(number_of(field(record, "CoreSpecCount")), 0);
-    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - std::min(kept_cores, all) * n.threads, 0);
+    const int for_jobs = number_of(field(record, "CPUEfctv")), kept_cores = number_of(field(record, "CoreSpecCount"));
+    const int kept = kept_cores > 0 ? std::min<int>(kept_cores, most_cpus) * n.threads : cpus_in(field(record, "CPUSpecList"));
+    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - kept, 0);
     if (const int taken = number_of(field(record, "CPUAlloc")); all > 0 && taken >= 0) n.idle_cpus = n.cpus - taken;
     n.idle_cpus = std::clamp(n.idle_cpus, 0, n.cpus);
     const auto mebibytes = [&](const char* key) { return Bytes{std::int64_t{std::max(number_of(field(record, key)), 0)} << 20}; };
@@ -244,6 +258,10 @@ std::string user_name() {
 }
 
 }  // namespace
+
+int cpus_for(const Partition& p, const SlurmNode& node) {
+  return std::min({node.cpus, p.most_cpus.value_or(node.cpus), p.socket_cpus ? *p.socket_cpus * node.sockets : node.cpus});
+}
 
 std::string cluster_name(const std::string& configuration) {
   Reader reader;
