@@ -89,7 +89,9 @@ TEST(BuiltInCatalogue, PeaksRiseAsOperandsShrink) {
 double stated(const std::string& word) { return word == "-" ? 0 : std::stod(word); }
 
 void expect_near(const Figure& figure, double made_of, double tolerance, const std::string& what) {
-  if (made_of > 0) EXPECT_NEAR(figure.value / made_of, 1, tolerance) << what << ": " << figure.value << ", its parts make " << made_of;
+  if (made_of > 0) {
+    EXPECT_NEAR(figure.value / made_of, 1, tolerance) << what << ": " << figure.value << ", its parts make " << made_of;
+  }
 }
 
 /// A line of device_chips.txt.

@@ -103,13 +103,21 @@ bool agrees(const CatalogueEntry& entry, const Beside& said) {
          (*said.gigabytes >= std::floor(entry.memory.value / gibi) && *said.gigabytes <= std::ceil(entry.memory.value / giga));
 }
 
-/// What stands behind the name in the word, however both are separated; nothing where the word does not begin with it.
+/// What stands behind the name in the word, however both are separated; nothing where the word does not begin with it. Digits that the
+/// name parts, the word must part, too: "mi5016gb" is no MI50-16.
 std::optional<std::string_view> behind(std::string_view word, std::string_view name) {
   std::size_t at = 0;
+  bool parted = false;
   for (char c : name) {
-    if (separates(c)) continue;
+    if (separates(c)) {
+      parted = true;
+      continue;
+    }
+    const auto begin = at;
     while (at < word.size() && separates(word[at])) ++at;
     if (at == word.size() || word[at] != std::tolower(static_cast<unsigned char>(c))) return std::nullopt;
+    if (parted && at == begin && at > 0 && digit(word[at - 1]) && digit(c)) return std::nullopt;
+    parted = false;
     ++at;
   }
   return word.substr(at);
