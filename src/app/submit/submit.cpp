@@ -43,7 +43,7 @@ void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
 }
 
 void plan_over(Submission& s, const SubmitOptions& o) {
-  const auto task = planning_task(o.planning, offer_of(s.offers.all));
+  auto task = planning_task(o.planning, offer_of(s.offers.all));
   s.planning = search_for(task, o.planning);
   const auto& best = s.planning.answer.best;
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
@@ -109,7 +109,7 @@ int submit(const SubmitOptions& o) {
   DeviceNames names{library.profile, catalogue};
   s.offers = offers_of(s.slurm_cluster, o, names);
   plan_over(s, o);
-  s.script = slurm::script_text(script_for(s.taken, o, remarks_of(s)));
+  s.script = slurm::script_text(script_for(s.taken, o, s.planning.answer.best->plan.precision, remarks_of(s)));
   write_script(s, o);
   if (s.file.size() > 0 && o.submit.script.empty())
     files::write_text(std::filesystem::path{o.run_directory} / "submission.json", submission_json(s));
