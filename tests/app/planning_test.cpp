@@ -331,15 +331,14 @@ TEST_F(Plan, NetworksAreRefusedWithTheLineToWrite) {
   EXPECT_EQ(run(a_partition + Words{file}), 0) << err_;  // a site's list may name other types and zones
 }
 
-const Words old_and_new{"--model.name=gpt2", "--training.global-batch=64", "--training.length=256", "--pool=V100-32=32/4",
-                        "--pool=GH200=1/1"};
+const Words old_and_new{"--model.name=gpt2", "--training.global-batch=256", "--pool=V100-32=8/4", "--pool=L4=1/1"};
 
 TEST_F(Plan, WhatTheWholePoolReachesInFp16IsSaid) {
   EXPECT_EQ(run(old_and_new + Words{"--training.precision=bf16", "--explain"}), 0) << err_;
   EXPECT_NE(err_.find("V100-32 has no bf16 and cannot take part; --training.precision half"), std::string::npos) << err_;
   EXPECT_NE(out_.find("V100-32 has no bf16: in fp16 the pool is "), std::string::npos) << out_;
   EXPECT_NE(out_.find(" times as fast"), std::string::npos) << out_;
-  expect_refused({"--model.name=gpt2", "--training.global-batch=8", "--pool=V100-32=4/4", "--training.precision=bf16"}, 69,
+  expect_refused({"--model.name=gpt2", "--training.global-batch=8", "--pool=V100-32=4/4", "--training.precision=bf16"}, 76,
                  "V100-32 has no bf16; it has fp16");
 }
 

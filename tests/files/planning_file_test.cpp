@@ -40,7 +40,7 @@ TEST(PlanningFile, EverythingComesBack) {
   answer.alternatives[0].within_error = true;
   planning.assumed_links = {{"a", "b", cluster::ZoneDistance::world, {1e9}, {0.05}}};
   planning.assumed_networks = {{"A", "z", 8, {2.5e10}}, {"B", "", 1, {1e9}}};
-  planning.other_precision = OtherPrecision{Precision::bf16, Seconds{0.25}};
+  planning.other_precision = OtherPrecision{Precision::bf16, answer.best->iteration};
   planning.run = search::RunTotals{1000, 4'096'000, {70}, {60}, {80}, 12.5, 3.5, std::nullopt, 1e9};
   planning.idle = {{"A", "z", 3, "slower", answer.alternatives[0]}, {"B", "", 1, "over a limit", std::nullopt}};
   planning.one_more_node = {{{"B", "z", 4, 4}, answer.alternatives[0]}};
