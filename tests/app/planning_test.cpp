@@ -342,6 +342,14 @@ TEST_F(Plan, WhatTheWholePoolReachesInFp16IsSaid) {
                  "V100-32 has no bf16; it has fp16");
 }
 
+TEST_F(Plan, GpusOfTwoVendorsInOnePlanAreSaid) {
+  const Words both{"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", "--pool=MI210=2/2", "--pool=A100-80=2/2"};
+  EXPECT_EQ(run(both), 0);
+  EXPECT_NE(err_.find("MI210: Flotilla trains on CPUs and NVIDIA GPUs only"), std::string::npos) << err_;
+  EXPECT_EQ(run(both + Words{"--runtime=megatron-core"}), 0);
+  EXPECT_NE(err_.find("MI210 (AMD), A100-80 (NVIDIA): no collective library joins GPUs of two vendors"), std::string::npos) << err_;
+}
+
 TEST_F(Plan, WherePrecisionIsLeftOpenTheBetterOneIsTaken) {
   const auto d = json(old_and_new + Words{"--training.precision=half"});
   EXPECT_EQ(files::plan_from_json(d.at("plan")).precision, Precision::fp16);

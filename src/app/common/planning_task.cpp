@@ -132,9 +132,23 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
 
 namespace {
 
+std::string vendor_of(const cluster::CatalogueEntry& entry) { return entry.vendor.empty() ? "NVIDIA" : entry.vendor; }
+
+/// Other runtimes run on other vendors' GPUs, too, and on those of one at a time.
+void warn_of_two_vendors(const search::Pool& pool, const cluster::Catalogue& catalogue) {
+  std::map<std::string, std::string> types;  // by vendor, one
+  for (const auto& entry : pool)
+    if (const auto* known = cluster::find(catalogue, entry.device_type); known && known->kind == cluster::DeviceKind::gpu)
+      types.try_emplace(vendor_of(*known), entry.device_type);
+  if (types.size() < 2) return;
+  std::vector<std::string> words;
+  for (const auto& [vendor, type] : types) words.push_back(text(type, " (", vendor, ")"));
+  log::warning(joined(words), ": no collective library joins GPUs of two vendors, so one job cannot take both; plan each by itself");
+}
+
 /// Plans are for any hardware; a run by Flotilla is not.
 void warn_of_untrainable(const PlanningOptions& o, const search::Pool& pool, const cluster::Catalogue& catalogue) {
-  if (o.basis.runtime != "flotilla" || o.basis.sailor_artifact) return;
+  if (o.basis.runtime != "flotilla" || o.basis.sailor_artifact) return warn_of_two_vendors(pool, catalogue);
   std::set<std::string> theirs;
   for (const auto& entry : pool)
     if (!is_trainable(cluster::find(catalogue, entry.device_type))) theirs.insert(entry.device_type);
