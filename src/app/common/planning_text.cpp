@@ -84,7 +84,8 @@ std::string proof_in_words(const search::PlanAnswer& answer) {
 
 std::string search_in_words(const files::Planning& planning) {
   const auto& answer = planning.answer;
-  const std::string work = text(answer.considered, " plans evaluated, ", answer.pruned, " pruned by estimates or bounds");
+  const std::string work = text(answer.considered, answer.considered == 1 ? " plan evaluated, " : " plans evaluated, ", answer.pruned,
+                                " pruned by estimates or bounds");
   if (answer.finished) return text("finished in ", planning.searched, ": ", work);
   if (planning.cut_off)
     return text("cut off after ", planning.searched, " by the time limit: ", work, "; more time may close the gap or find a better plan");

@@ -242,7 +242,7 @@ class Collector {
     const int rest = static_cast<int>(kind.nodes.size()) - nodes;
     if (rest > 0)
       note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,
-                " devices of a node are asked for, or no more nodes may be"));
+                per_node == 1 ? " device" : " devices", " of a node asked for, or no more nodes may be"));
     // Plans tell places apart by type and partition: of two gres that mean the same type there the one with more devices counts.
     SlurmOffer offer{p.name,
                      d.type,
