@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "flotilla/cluster/zones.hpp"
+#include "flotilla/cluster/transports.hpp"
 
 namespace flotilla::cluster::node_networks_test {
 namespace {
@@ -63,6 +63,15 @@ TEST(NodeNetworks, ALinkOfAZoneGoesBeforeWhatWasMeasuredAndBeforeCards) {
   EXPECT_EQ(between(profile, {"big", "x"}, {"big", "x"}).pieces[0], (LinkPiece{{0}, {5e-5}, {3e9}}));
   EXPECT_DOUBLE_EQ(between(profile, {"big", "y"}, {"big", "y"}).pieces[0].bandwidth.value, 1.8e9);
   EXPECT_EQ(network_of(profile, {"small", "x"}), (NodeNetwork{"small", "x", 1, {3e9}}));
+}
+
+TEST(NodeNetworks, WhatIsStatedHoldsForEveryTransport) {
+  Profile profile = of_catalogue();
+  profile.device_links = {{Transport::nccl, {LinkLevel::zone, "n1", "n2", {{{0}, {1e-5}, {40e9}}}}, ""}};
+  set_node_networks(profile, {{"big", "x"}}, {{{"big", "x", 1, {2e9}}}, {}});
+  Profile device_profile = over(profile, Transport::nccl);
+  EXPECT_DOUBLE_EQ(between(device_profile, {"big", "x"}, {"big", "x"}).pieces[0].bandwidth.value, 1.8e9);
+  EXPECT_DOUBLE_EQ(between(device_profile, {"big", "y"}, {"big", "y"}).pieces[0].bandwidth.value, 40e9);
 }
 
 TEST(NodeNetworks, WhatNobodySaysWidensTheBar) {
