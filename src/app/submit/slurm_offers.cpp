@@ -84,6 +84,10 @@ int available(const slurm::SlurmNode& node, const NodeDevices& devices, const sl
 /// A whole node has all of its CPUs, too: more than a partition with a limit gives of it.
 bool may_be_whole(const slurm::Partition& p, const slurm::SlurmNode& node) { return slurm::cpus_for(p, node) == node.cpus; }
 
+bool has_gpus(const slurm::SlurmNode& node) {
+  return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu"; });
+}
+
 /// A node of a kind.
 struct NodeOfKind {
   int available = 0, count = 0;  ///< devices that are to be had, of those that it has
@@ -163,6 +167,7 @@ class Collector {
     share_limits();
     level_nodes();
     for (const auto& words : devices_.notes()) offers_.notes.push_back(words);
+    offers_.only_unknown = unknown_ && !known_;
     return std::move(offers_);
   }
 
@@ -228,6 +233,8 @@ class Collector {
     for (const auto n : p.nodes) {
       const auto& node = slurm_cluster_.nodes[n];
       const auto devices = devices_.of(node, p);
+      known_ = known_ || devices;
+      unknown_ = unknown_ || (!devices && has_gpus(node));
       if (!devices || taken_[n]) continue;
       const int has = available(node, *devices, p, s_);
       if (has == 0) {
@@ -270,7 +277,7 @@ class Collector {
     const int rest = static_cast<int>(kind.nodes.size()) - nodes;
     if (rest > 0)
       note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,
-                " devices of a node are asked for, or no more nodes may be"));
+                per_node == 1 ? " device" : " devices", " of a node asked for, or no more nodes may be"));
     // Plans tell places apart by type and partition: of two gres that mean the same type there the one with more devices counts.
     SlurmOffer offer{p.name,
                      d.type,
@@ -385,6 +392,7 @@ class Collector {
   std::string host_ = host_name();
   std::map<std::size_t, std::vector<const slurm::Reservation*>> reserved_;  ///< by node
   std::vector<bool> taken_;
+  bool known_ = false, unknown_ = false;  ///< nodes whose devices are types of plans, and nodes with others
   SlurmOffers offers_;
 };
 
@@ -398,13 +406,13 @@ std::string sentence_of(const std::vector<std::string>& notes) {
 
 SlurmOffers offers_of(const slurm::SlurmCluster& slurm_cluster, const SubmitOptions& o, DeviceNames& names) {
   auto offers = Collector{slurm_cluster, o, names}.collect();
-  const bool gpus = std::ranges::any_of(slurm_cluster.nodes, [](const auto& node) {
-    return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu"; });
-  });
+  const bool gpus = std::ranges::any_of(slurm_cluster.nodes, has_gpus);
   FLOTILLA_REQUIRE(!offers.all.empty() || gpus || !o.submit.device_types.empty() || slurm_cluster.partitions.empty(),
                    ErrorKind::unavailable, "the site has no GPUs; --submit.device-types partition:",
                    slurm::is_plain(slurm_cluster.partitions.front().name) ? slurm_cluster.partitions.front().name : "NAME",
                    "=CPU --submit.cpus-per-task N plans over CPUs", sentence_of(offers.notes));
+  FLOTILLA_REQUIRE(!offers.only_unknown, ErrorKind::unavailable, "the site has no whole devices of types that plans know",
+                   sentence_of(offers.notes));
   FLOTILLA_REQUIRE(!offers.all.empty(), ErrorKind::unavailable,
                    o.submit.wait ? "the site has no devices that a job may use" : "no device is free now",
                    o.submit.wait ? "" : "; --submit.wait plans over what is busy too", sentence_of(offers.notes));

@@ -26,6 +26,7 @@ struct SlurmOffer {
 struct SlurmOffers {
   std::vector<SlurmOffer> all;
   std::vector<std::string> notes;  ///< what was left out or guessed, and what to write
+  bool only_unknown = false;       ///< nodes have devices, and none of a type that plans know
 };
 
 /// What a job may ask for: of every open partition that lets it run long enough (those that the options name), what is free now or, with

@@ -31,13 +31,13 @@ fs::path library_file(const SubmitSettings& s) {
   return place;
 }
 
-/// What the command line said of the training: the job must be told, too.
-std::vector<std::string> arguments_of(const SubmitOptions& o) {
+/// What the command line said of the training: the job must be told, too. It needs the plan's precision where that was left open.
+std::vector<std::string> arguments_of(const SubmitOptions& o, Precision precision) {
   std::vector<std::string> arguments{"train"};
   if (!o.job_file.empty()) arguments.push_back(o.job_file);
   for (const auto& s : o.planning.settings)
     if (s.origin == options::Origin::command_line && (s.section == "model" || s.section == "training"))
-      arguments.push_back(text("--", s.name, "=", s.value));
+      arguments.push_back(text("--", s.name, "=", s.name == "training.precision" ? to_string(precision) : s.value));
   return arguments;
 }
 
@@ -94,7 +94,8 @@ double units_per_hour(const std::vector<Taken>& taken) {
   return units;
 }
 
-slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o, const std::vector<std::string>& remarks) {
+slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o, Precision precision,
+                         const std::vector<std::string>& remarks) {
   const auto& s = o.submit;
   const auto modules = modules_of(o, taken);
   slurm::Script script;
@@ -121,7 +122,7 @@ slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o
   script.folder = fs::current_path().string();
   script.library = library_file(s).string();
   script.program = this_program().string();
-  script.arguments = arguments_of(o);
+  script.arguments = arguments_of(o, precision);
   script.run_directory = o.run_directory;
   script.modules = modules.all;
   return script;
