@@ -87,11 +87,19 @@ flotilla_write() ( # NAME TEXT
   echo "$2" 2>/dev/null >"$new" && mv -fT -- "$new" "$FLOTILLA_RUN/$1" 2>/dev/null
 )
 
-# The run directory is this user's, and not everybody may write into it: whoever may, says what becomes of the job.
+# The run directory is this user's, and nobody else may write into it or put another in its place: whoever may, says what becomes of the job.
+# On the way to it a folder into which everybody may write is root's, or this user's with the sticky bit (as make_own_folder() of the program).
 flotilla_own_run() {
+  local at
   mkdir -p -- "$FLOTILLA_RUN" || flotilla_end 69 "$FLOTILLA_RUN cannot be made"
   [ -O "$FLOTILLA_RUN" ] || flotilla_end 65 "$FLOTILLA_RUN belongs to another user; set FLOTILLA_RUN to a folder of your own"
-  [ -z "$(find -H "$FLOTILLA_RUN" -maxdepth 0 -perm -o+w 2>/dev/null)" ] || flotilla_end 65 "everybody may write into $FLOTILLA_RUN; chmod o-w"
+  at=$(realpath -- "$FLOTILLA_RUN") || flotilla_end 69 "$FLOTILLA_RUN cannot be examined"
+  [ -z "$(find "$at" -maxdepth 0 -perm -o+w)" ] || flotilla_end 65 "everybody may write into $FLOTILLA_RUN; chmod o-w"
+  while [ "$at" != / ]; do
+    at=$(dirname -- "$at")
+    [ -z "$(find "$at" -maxdepth 0 -perm -o+w ! -uid 0 ! \( -uid "$EUID" -perm -1000 \))" ] || [ "$(stat -c %u "$at")" = "$(stat -c %u /)" ] ||
+      flotilla_end 65 "everybody may write into $at, on the way to $FLOTILLA_RUN; chmod o-w"
+  done
 }
 
 flotilla_outcome() { # KEY: the number beside it in outcome.json; nothing where there is none
@@ -116,7 +124,7 @@ flotilla_lacked_room() { # INCARNATION-BEFORE
 # Whether something can be written there now, and reaches the disk.
 flotilla_has_room() (
   probe=$(mktemp "$FLOTILLA_RUN/room.XXXXXXXX.own" 2>/dev/null) || exit 1
-  trap 'rm -f "$probe"' EXIT
+  trap 'rm -f -- "$probe"' EXIT
   head -c 1048576 /dev/zero 2>/dev/null >"$probe" && sync "$probe" 2>/dev/null
 )
 
@@ -784,7 +792,7 @@ flotilla_unchain() { # CODE
 }
 
 flotilla_leave() { # CODE
-  rm -f "$flotilla_words"
+  rm -f -- "$flotilla_words"
   case ${flotilla_chained:-none} in none) ;; *) flotilla_unchain "$1" ;; esac
 }
 
