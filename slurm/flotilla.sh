@@ -59,6 +59,7 @@ flotilla_require_numbers() { # NAME...: of variables, those that are set
 flotilla_check() {
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
+  case $FLOTILLA_RUN in /*) ;; *) FLOTILLA_RUN=$PWD/$FLOTILLA_RUN ;; esac # a name such as -p is no option then
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
     "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_TELL_AFTER:=10}" "${FLOTILLA_SKIP_STEPS:=24}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
   flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_TELL_AFTER FLOTILLA_SKIP_STEPS FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \

@@ -288,12 +288,13 @@ bool is_roots(uid_t user) {
 /// a name may with the sticky bit; and who owns that folder, always.
 void require_safe_way(const std::filesystem::path& path) {
   std::error_code unseen;
-  auto folder = std::filesystem::canonical(path, unseen);
+  auto folder = std::filesystem::weakly_canonical(path, unseen);
   FLOTILLA_REQUIRE(!unseen, io_error_kind(unseen.value()), path.string(), ": cannot be examined: ", unseen.message());
   while (folder.has_relative_path()) {
     folder = folder.parent_path();
     struct stat facts {};
     const int error = patiently(folder.native(), [&] { return ::stat(folder.c_str(), &facts) == 0 ? 0 : errno; });
+    if (error == ENOENT) continue;  // it will be ours
     FLOTILLA_REQUIRE(error == 0, io_error_kind(error), folder.string(), ": cannot be examined: ", std::strerror(error));
     const bool own = facts.st_uid == ::geteuid() && (facts.st_mode & S_ISVTX) != 0;
     FLOTILLA_REQUIRE((facts.st_mode & S_IWOTH) == 0 || is_roots(facts.st_uid) || own, ErrorKind::bad_input, path.string(),
@@ -307,6 +308,7 @@ void require_safe_way(const std::filesystem::path& path) {
 void make_own_folder(const std::filesystem::path& path) {
   // A slash behind a link would name what it leads to.
   const auto name = path.has_filename() ? path : path.parent_path();
+  require_safe_way(name);  // before anything is made
   make_folders(name);
   struct stat facts {};
   const int error = patiently(name.native(), [&] { return ::lstat(name.c_str(), &facts) == 0 ? 0 : errno; });
