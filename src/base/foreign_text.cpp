@@ -55,7 +55,7 @@ std::string shown(std::string_view bytes, std::uint32_t code) {
     case '\t': return "\\t";
     default: break;
   }
-  if (code < 0x80 && is_control(code)) return escaped("\\x%02x", code);
+  if (code < 0x20) return escaped("\\x%02x", code);
   if (is_control(code) || steers(code)) return escaped("\\u%04x", code);
   return std::string{bytes};
 }

@@ -13,7 +13,7 @@ const std::string euro = "\xe2\x82\xac", snake = "\xf0\x9f\x90\x8d";
 
 TEST(ForeignText, ShowsWhatWouldMoveATerminal) {
   EXPECT_EQ(printable("n1"), "n1");
-  EXPECT_EQ(printable("a\nb\r\tc\x1b[2J\x7f"), "a\\nb\\r\\tc\\x1b[2J\\x7f");
+  EXPECT_EQ(printable("a\nb\r\tc\x1b[2J\x7f"), "a\\nb\\r\\tc\\x1b[2J\\u007f");
   EXPECT_EQ(printable(std::string_view{"\0", 1}), "\\x00");
   EXPECT_EQ(printable("caf\xc3\xa9 " + euro + snake), "caf\xc3\xa9 " + euro + snake);
   EXPECT_EQ(printable("\xc2\x9b"

@@ -5,7 +5,8 @@
 
 /// Text that others wrote (names, values, answers of programs, command lines), as it may stand in what we print. What is printed here
 /// moves no cursor, starts no line and runs in no terminal: control characters become "\n", "\x1b"; bytes that are no UTF-8 "\xff";
-/// characters that steer or hide text (C1 controls, line separators, direction marks) "\u202e". Printed twice it stays the same.
+/// characters that steer or hide text (DEL, C1 controls, line separators, direction marks) "\u202e". Printed twice it stays the same, and
+/// what is JSON, JSON of the same text.
 namespace flotilla {
 
 /// The most bytes of a line that is printed for people, its newline not counted.

@@ -247,7 +247,7 @@ class Training {
       table += text("all ", first_step, " steps are already done: nothing to do (--training.steps)\n");
     else if (first_step > 0)
       table += text("resumed after step ", first_step, " (incarnation ", allocation_.incarnation(), ")\n");
-    print(printable_lines(table));
+    print(table);
   }
 
   const comm::World& world_;
