@@ -44,7 +44,7 @@ bool is_read_by_somebody() {
 }  // namespace
 
 bool print(std::string_view foreign) {
-  const auto printed = printable_lines(foreign);
+  const auto printed = printable_output(foreign);
   std::string_view lines = printed;
   if (std::fflush(stdout) != 0) return false;
   const bool is_read = is_read_by_somebody();

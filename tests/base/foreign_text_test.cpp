@@ -66,6 +66,7 @@ TEST(ForeignText, StaysTheSameWhenPrintedTwice) {
 TEST(ForeignText, LinesKeepTheirNewlines) {
   EXPECT_EQ(printable_lines("a\n\x1b[1mb\n"), "a\n\\x1b[1mb\n");
   EXPECT_EQ(printable_lines(""), "");
+  EXPECT_EQ(printable_output("\x1b[1mhead\x1b[0m\n\x1b[2Ja"), "\x1b[1mhead\x1b[0m\n\\x1b[2Ja") << "heads stay bold";
 }
 
 TEST(ForeignText, AnErrorIsOneLine) {

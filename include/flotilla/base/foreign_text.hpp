@@ -22,5 +22,9 @@ std::string in_quotes(std::string_view text, std::size_t most = 60);
 std::string message_line(std::string_view text, std::size_t most = longest_line);
 /// Lines of any length: newlines stay, everything else as in printable().
 std::string printable_lines(std::string_view text);
+/// What the head of a table is between. Nothing else that is printed may begin with the escape character.
+inline constexpr std::string_view bold = "\033[1m", not_bold = "\033[0m";
+/// printable_lines() of everything but these marks: of what goes to standard output. A foreign text could but make itself bold.
+std::string printable_output(std::string_view text);
 
 }  // namespace flotilla

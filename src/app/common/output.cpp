@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "app/common/job.hpp"
-#include "app/common/table.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -25,25 +23,11 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(at, none) ? at : path;
 }
 
-/// printable_lines() around the marks of heads: in a foreign text they could but make it bold.
-std::string on_terminal(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const auto at = std::min({text.find(bold), text.find(not_bold), text.size()});
-    out += printable_lines(text.substr(0, at));
-    text.remove_prefix(at);
-    const auto mark = text.substr(0, bold.size());  // both are of one length
-    out += mark;
-    text.remove_prefix(mark.size());
-  }
-  return out;
-}
-
 }  // namespace
 
 void write_output(const Job::Output& output, const std::string& text) {
   if (!output.file.empty()) return files::write_text(behind_links(output.file), text);
-  write_bytes(on_terminal(text));
+  write_bytes(printable_output(text));
 }
 
 void write_bytes(std::string_view bytes) {

@@ -10,8 +10,6 @@ struct Style {
   bool colour = false;   ///< bold headers; only on a terminal
   bool unicode = false;  ///< lines that join; only on a terminal in a UTF-8 locale
 };
-/// What a head is between. Nothing else that is printed may begin with the escape character.
-inline constexpr std::string_view bold = "\033[1m", not_bold = "\033[0m";
 /// Of this process's standard output. NO_COLOR is obeyed.
 Style output_style();
 /// Columns that tables take at most, whatever terminal they are on: they are read in log files, too.
