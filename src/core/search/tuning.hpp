@@ -149,6 +149,9 @@ constexpr int pool_of_many_traits = 64;
 constexpr std::int64_t annealing_forecasts(int devices, std::int64_t before) {
   return devices <= pool_of_many_traits ? 100 : std::min<std::int64_t>(100, before / 2);
 }
+constexpr std::int64_t passes_of_annealing(int devices) {
+  return devices <= pool_of_many_traits ? passes_of_improvement_of_few : passes_of_improvement;
+}
 constexpr int annealing_rounds = 8, most_changes_at_once = 4, most_blocks_moved = 4;
 constexpr double warmest = 0.03, one_more_change = 0.4, near_bound = 0.02;
 constexpr int neighbours_of_a_proposal = 8, draws_of_a_proposal = 60, idle_proposals = 10;

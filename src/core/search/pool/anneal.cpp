@@ -149,11 +149,10 @@ void Refine::anneal_from(CandidatePlan here, double value, std::int64_t forecast
 /// From the best plan, and in turn from the best of other traits.
 void Refine::anneal() {
   if (found_.empty() || device_pool_.devices > tuning::huge_pool) return;
-  const bool small = device_pool_.devices <= tuning::small_pool;
   microbatches_ = estimate_.sizes();
   const auto forecasts = tuning::annealing_forecasts(device_pool_.devices, evaluator_.forecasts());
   forecasts_end_ = evaluator_.forecasts() + forecasts;
-  passes_left_ = small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement;
+  passes_left_ = tuning::passes_of_annealing(device_pool_.devices);
   Dice dice{tuning::annealing_seed};
   for (int round = 0; round < tuning::annealing_rounds && !spent(); ++round) {
     const auto from = starts(true);
