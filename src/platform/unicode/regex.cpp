@@ -4,11 +4,13 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 
 #include "dialect.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/unique_handle.hpp"
+#include "flotilla/unicode/utf8.hpp"
 
 namespace flotilla::unicode {
 namespace {
@@ -58,14 +60,25 @@ Scratch& scratch() {
   return mine;
 }
 
+/// Of a match from one start, whatever the window: more than a line of any text takes.
+constexpr std::size_t most_steps = 1 << 30;
+
+/// Not within a character.
+std::size_t end_of_window(std::string_view text, std::size_t from, std::size_t window) {
+  if (window >= text.size() - from) return text.size();
+  auto end = from + window;
+  while (end < text.size() && !begins_character(text[end])) ++end;
+  return end;
+}
+
 UniqueHandle<CodeTraits> compile(std::string_view pattern, std::uint32_t options) {
   int error = 0;
   std::size_t place = 0;
-  UniqueHandle<CodeTraits> code{
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options | PCRE2_UTF, &error, &place, nullptr)};
+  UniqueHandle<CodeTraits> code{pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                              options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT, &error, &place, nullptr)};
   FLOTILLA_REQUIRE(code.get(), ErrorKind::bad_input, "regular expression, near byte ", place, ": ", words_of(error));
   // Without a compiler for this processor PCRE2 interprets: slower, and the same.
-  static_cast<void>(pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE));
+  static_cast<void>(pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD));
   return code;
 }
 
@@ -75,19 +88,54 @@ struct Regex::State {
   UniqueHandle<CodeTraits> code;
 };
 
+namespace {
+
+/// The library's answer, and the place of what matched, or began to.
+std::pair<int, Match> match_in(const pcre2_code* code, std::string_view text, std::size_t from, std::size_t end, std::size_t window,
+                               bool alone) {
+  auto& mine = scratch();
+  pcre2_set_match_limit(mine.context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(most_steps, 8 * window + 1000)));
+  pcre2_set_offset_limit(mine.context.get(), alone ? from : PCRE2_UNSET);
+  const int count = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), end, from,
+                                PCRE2_NO_UTF_CHECK | (end == text.size() ? 0 : PCRE2_PARTIAL_HARD), mine.data.get(), mine.context.get());
+  const auto* const place = pcre2_get_ovector_pointer(mine.data.get());
+  return {count, count >= 0 || count == PCRE2_ERROR_PARTIAL ? Match{place[0], place[1]} : Match{from, from}};
+}
+
+}  // namespace
+
 // Ruby's ^ and $ are those of lines.
 Regex::Regex(std::string_view pattern) : state_{std::make_shared<State>(State{compile(in_pcre2(pattern), PCRE2_UCP | PCRE2_MULTILINE)})} {}
 
 Regex Regex::literal(std::string_view text) { return Regex{std::make_shared<State>(State{compile(text, PCRE2_LITERAL)})}; }
 
-std::optional<Match> Regex::find(std::string_view text, std::size_t from) const {
-  auto& mine = scratch();
-  const int count = pcre2_match(state_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, PCRE2_NO_UTF_CHECK,
-                                mine.data.get(), mine.context.get());
-  if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  FLOTILLA_REQUIRE(count >= 0, ErrorKind::bad_input, "regular expression: ", words_of(count), " in a text of ", text.size(), " bytes");
-  const auto* place = pcre2_get_ovector_pointer(mine.data.get());
-  return Match{place[0], place[1]};
+/// The library does not say what a match has cost. So it sees a window of the text. A start whose match asks what stands behind it, or
+/// takes too many steps, is tried again alone, with twice of both. What a start costs at most is in proportion to the window: that is
+/// counted.
+std::optional<Match> Regex::find(std::string_view text, std::size_t from, Effort& effort) const {
+  constexpr std::size_t first_window = 64;
+  for (auto window = first_window; from <= text.size();) {
+    const auto end = end_of_window(text, from, window);
+    const bool alone = window > first_window;
+    const auto [count, place] = match_in(state_->code.get(), text, from, end, window, alone);
+    const auto starts = alone                                                             ? 1
+                        : count == PCRE2_ERROR_NOMATCH || count == PCRE2_ERROR_MATCHLIMIT ? end - from + 1
+                                                                                          : place.first - from + 1;
+    effort.spend(starts * window);
+    if (count >= 0) return place;
+    if (count == PCRE2_ERROR_NOMATCH) {
+      if (end == text.size() && !alone) return std::nullopt;
+      from = !alone ? end : from < text.size() ? from + character_bytes(text[from]) : from + 1;
+      window = first_window;
+    } else {
+      FLOTILLA_REQUIRE(count == PCRE2_ERROR_PARTIAL || (count == PCRE2_ERROR_MATCHLIMIT && window < most_steps), ErrorKind::bad_input,
+                       "regular expression: ", words_of(count), " in a text of ", text.size(), " bytes");
+      const bool later = count == PCRE2_ERROR_PARTIAL && place.first > from;
+      if (later) from = place.first;
+      window = later ? first_window : 2 * window;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string library_version() {

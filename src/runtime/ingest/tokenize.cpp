@@ -12,6 +12,7 @@
 #include "flotilla/data/megatron_writer.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "flotilla/signals/stop_signals.hpp"
 #include "flotilla/tokenizer/tokenizer.hpp"
 #include "ordered_workers.hpp"
 #include "partial_output.hpp"
@@ -109,7 +110,12 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
   OrderedWorkers workers{threads, tokenizer, [&] { return reader.next(); },
                          [&](const Batch& batch, tokenizer::Encoder& encoder) { return encode(batch, how, encoder); }};
   for (auto next_commit = now() + commit_every;;) {
-    const auto batch = workers.next();
+    std::optional<EncodedBatch> batch;
+    try {
+      batch = workers.next();
+    } catch (const signals::Stopped&) {
+      return false;
+    }
     if (!batch) break;
     output.append(*batch);
     counts.add(batch->counts);
