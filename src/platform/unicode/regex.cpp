@@ -94,7 +94,7 @@ namespace {
 std::pair<int, Match> match_in(const pcre2_code* code, std::string_view text, std::size_t from, std::size_t end, std::size_t window,
                                bool alone) {
   auto& mine = scratch();
-  pcre2_set_match_limit(mine.context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(most_steps, 8 * window + 1000)));
+  pcre2_set_match_limit(mine.context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(most_steps, 4 * window + 256)));
   pcre2_set_offset_limit(mine.context.get(), alone ? from : PCRE2_UNSET);
   const int count = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), end, from,
                                 PCRE2_NO_UTF_CHECK | (end == text.size() ? 0 : PCRE2_PARTIAL_HARD), mine.data.get(), mine.context.get());
