@@ -95,7 +95,7 @@ flotilla_own_run() {
 }
 
 flotilla_outcome() { # KEY: the number beside it in outcome.json; nothing where there is none
-  flotilla_read outcome.json | sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p'
+  flotilla_read outcome.json | LC_ALL=C sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p'
 }
 
 flotilla_newest_step() { # of the committed checkpoints; 0 without one

@@ -62,9 +62,9 @@ TEST(Regex, NoMatchDependsOnHowMuchOfTheTextIsLookedAt) {
 }
 
 TEST(Regex, WhatCostsMoreThanInProportionIsRefused) {
-  const std::string many(200'000, 'a'), some(64, 'a');
+  const std::string many(200'000, 'a');
   expect_refused([&] { all("[^x]*y|a", many); }, "regular expression", "looks at a byte");
-  expect_refused([&] { all("(a+)+b", some + some); }, "looks at a byte");
+  expect_refused([&] { all(R"((?=(a+))\w*b)", many); }, "looks at a byte");
   expect_refused([&] { all("a*a*a*a*b", many); }, "looks at a byte");
   EXPECT_EQ(all(R"(\p{L}+)", many), Found{many});
   EXPECT_EQ(all(R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+|[\p{Lu}\p{M}]+)", std::string(200'000, 'A')).size(), 1u);
