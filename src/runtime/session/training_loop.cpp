@@ -151,12 +151,13 @@ SegmentResult TrainingLoop::run_steps() {
   return done_ < config.training.steps ? leave_phase() : finished();
 }
 
-/// A run that learned nothing has not done what it was asked for, however many steps were skipped on the way.
+/// A run that has come to nothing has not done what it was asked for, however many steps were skipped on the way. As a checkpoint counts as
+/// exploded; fp16's scale may also have overflowed in every step.
 SegmentResult TrainingLoop::finished() {
-  const auto steps = done_ - in_.first_step;
-  if (steps == 0 || in_.trainer.optimizer_steps() > updates_before_) return ended(ExitCode::done, "finished");
-  return ended(ExitCode::bad_input, text("none of the ", steps, " steps since step ", in_.first_step,
-                                         " updated the weights: losses or gradients were not finite; start from an earlier checkpoint "
+  const auto steps = done_ - in_.first_step, lost = in_.trainer.optimizer_steps() == updates_before_ ? steps : skipped_;
+  if (2 * lost <= steps) return ended(ExitCode::done, "finished");
+  return ended(ExitCode::bad_input, text("the last ", lost, " of ", steps,
+                                         " steps updated no weights: losses or gradients were not finite; start from an earlier checkpoint "
                                          "(--run.from), or lower --training.learning-rate"));
 }
 
