@@ -59,6 +59,7 @@ flotilla_require_numbers() { # NAME...: of variables, those that are set
 flotilla_check() {
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
+  case $FLOTILLA_RUN in /*) ;; *) FLOTILLA_RUN=$PWD/$FLOTILLA_RUN ;; esac # a name such as -p is no option then
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
     "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_TELL_AFTER:=10}" "${FLOTILLA_SKIP_STEPS:=24}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
   flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_TELL_AFTER FLOTILLA_SKIP_STEPS FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \
@@ -87,11 +88,19 @@ flotilla_write() ( # NAME TEXT
   echo "$2" 2>/dev/null >"$new" && mv -fT -- "$new" "$FLOTILLA_RUN/$1" 2>/dev/null
 )
 
-# The run directory is this user's, and not everybody may write into it: whoever may, says what becomes of the job.
+# The run directory is this user's, and nobody else may write into it or put another in its place: whoever may, says what becomes of the job.
+# On the way to it a folder into which everybody may write is root's, or this user's with the sticky bit (as make_own_folder() of the program).
 flotilla_own_run() {
+  local at
   mkdir -p -- "$FLOTILLA_RUN" || flotilla_end 69 "$FLOTILLA_RUN cannot be made"
   [ -O "$FLOTILLA_RUN" ] || flotilla_end 65 "$FLOTILLA_RUN belongs to another user; set FLOTILLA_RUN to a folder of your own"
-  [ -z "$(find -H "$FLOTILLA_RUN" -maxdepth 0 -perm -o+w 2>/dev/null)" ] || flotilla_end 65 "everybody may write into $FLOTILLA_RUN; chmod o-w"
+  at=$(realpath -- "$FLOTILLA_RUN") || flotilla_end 69 "$FLOTILLA_RUN cannot be examined"
+  [ -z "$(find "$at" -maxdepth 0 -perm -o+w)" ] || flotilla_end 65 "everybody may write into $FLOTILLA_RUN; chmod o-w"
+  while [ "$at" != / ]; do
+    at=$(dirname -- "$at")
+    [ -z "$(find "$at" -maxdepth 0 -perm -o+w ! -uid 0 ! \( -uid "$EUID" -perm -1000 \))" ] || [ "$(stat -c %u "$at")" = "$(stat -c %u /)" ] ||
+      flotilla_end 65 "everybody may write into $at, on the way to $FLOTILLA_RUN; chmod o-w"
+  done
 }
 
 flotilla_outcome() { # KEY: the number beside it in outcome.json; nothing where there is none
@@ -116,7 +125,7 @@ flotilla_lacked_room() { # INCARNATION-BEFORE
 # Whether something can be written there now, and reaches the disk.
 flotilla_has_room() (
   probe=$(mktemp "$FLOTILLA_RUN/room.XXXXXXXX.own" 2>/dev/null) || exit 1
-  trap 'rm -f "$probe"' EXIT
+  trap 'rm -f -- "$probe"' EXIT
   head -c 1048576 /dev/zero 2>/dev/null >"$probe" && sync "$probe" 2>/dev/null
 )
 
@@ -784,7 +793,7 @@ flotilla_unchain() { # CODE
 }
 
 flotilla_leave() { # CODE
-  rm -f "$flotilla_words"
+  rm -f -- "$flotilla_words"
   case ${flotilla_chained:-none} in none) ;; *) flotilla_unchain "$1" ;; esac
 }
 

@@ -7,14 +7,14 @@ FLOTILLA_SHM_PERCENT=${FLOTILLA_SHM_PERCENT:-50} # MPI puts its shared memory in
 used=$(df --output=pcent /dev/shm | tail -1 | tr -dc 0-9)
 [ "${used:-0}" -ge "$FLOTILLA_SHM_PERCENT" ] || exit 0
 
-# Only what the system or the job's own user has left there says that the node is ill. Anybody can fill /dev/shm: were that enough, each could
-# drain every node.
+# Only files that are seen there and belong to accounts of the system say that the node is ill. Anybody can fill /dev/shm, with files without a
+# name, too, and start a job of their own: were that enough, each could drain every node.
 size=$(df --output=size -B1 /dev/shm | tail -1 | tr -dc 0-9)
-others=$(find /dev/shm -xdev -type f -uid +999 ! -uid "${SLURM_JOB_UID:-0}" -printf '%b %u\n' 2>/dev/null)
-theirs=$(awk '{ n += 512 * $1 } END { printf "%.0f", n }' <<<"$others")
-if [ $((used - 100 * theirs / (size > 0 ? size : 1))) -ge "$FLOTILLA_SHM_PERCENT" ]; then
+owners=$(find /dev/shm -xdev -type f -printf '%b %U\n' 2>/dev/null)
+systems=$(awk '$2 < 1000 { n += 512 * $1 } END { printf "%.0f", n }' <<<"$owners")
+if [ $(((100 * systems + size - 1) / (size > 0 ? size : 1))) -ge "$FLOTILLA_SHM_PERCENT" ]; then
   echo "flotilla prolog: /dev/shm is $used % full on $(hostname)" >&2
   exit 1
 fi
-echo "flotilla prolog: /dev/shm is $used % full on $(hostname), of files of $(awk '{ print $2 }' <<<"$others" | sort -u | tr '\n' ' '): not drained" >&2
+echo "flotilla prolog: /dev/shm is $used % full on $(hostname), of files of users $(awk '$2 >= 1000 { print $2 }' <<<"$owners" | sort -un | tr '\n' ' '): not drained" >&2
 exit 0

@@ -1,5 +1,6 @@
 #include "flotilla/base/foreign_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -55,7 +56,7 @@ std::string shown(std::string_view bytes, std::uint32_t code) {
     case '\t': return "\\t";
     default: break;
   }
-  if (code < 0x80 && is_control(code)) return escaped("\\x%02x", code);
+  if (code < 0x20) return escaped("\\x%02x", code);
   if (is_control(code) || steers(code)) return escaped("\\u%04x", code);
   return std::string{bytes};
 }
@@ -119,6 +120,19 @@ std::string printable_lines(std::string_view text) {
     out += '\n';
     text.remove_prefix(end + 1);
   }
+}
+
+std::string printable_output(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto at = std::min({text.find(bold), text.find(not_bold), text.size()});
+    out += printable_lines(text.substr(0, at));
+    text.remove_prefix(at);
+    const auto mark = text.substr(0, bold.size());  // both are of one length
+    out += mark;
+    text.remove_prefix(mark.size());
+  }
+  return out;
 }
 
 }  // namespace flotilla

@@ -6,7 +6,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
+
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla {
 namespace {
@@ -40,7 +43,9 @@ bool is_read_by_somebody() {
 
 }  // namespace
 
-bool print(std::string_view lines) {
+bool print(std::string_view foreign) {
+  const auto printed = printable_output(foreign);
+  std::string_view lines = printed;
   if (std::fflush(stdout) != 0) return false;
   const bool is_read = is_read_by_somebody();
   while (!lines.empty()) {

@@ -12,10 +12,10 @@ function(flotilla_embed)
     string(APPEND parts "    EmbeddedFile{\"${name}\", R\"embedded(${content})embedded\"},\n")
   endforeach()
   list(LENGTH EMBED_FILES count)
-  set(source "// Written by CMake from the files named below: change those.\n#include <array>\n\n#include \"${EMBED_HEADER}\"\n\n"
+  # Not a list: it would lose the semicolons of the files.
+  string(CONCAT source "// Written by CMake from the files named below: change those.\n#include <array>\n\n#include \"${EMBED_HEADER}\"\n\n"
     "namespace flotilla::files {\n\nstd::span<const EmbeddedFile> ${EMBED_FUNCTION}() {\n"
-    "  static constexpr std::array<EmbeddedFile, ${count}> files{\n${parts}  }\;\n  return files\;\n}\n\n}  // namespace flotilla::files\n")
-  string(JOIN "" source ${source})
+    "  static constexpr std::array<EmbeddedFile, ${count}> files{\n${parts}  };\n  return files;\n}\n\n}  // namespace flotilla::files\n")
   set(old "")
   if(EXISTS ${EMBED_OUTPUT})
     file(READ ${EMBED_OUTPUT} old)

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 #include <sstream>
+#include <tuple>
 #include <vector>
 
 #include "app/common/commands.hpp"
@@ -14,6 +15,7 @@
 #include "app/import/import.hpp"
 #include "app/inspect/inspect.hpp"
 #include "app/simulate/simulate.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "simulate/cluster_fixture.hpp"
@@ -254,7 +256,7 @@ TEST_F(Plan, AStatedLinkIsWhatTheForecastUses) {
 }
 
 TEST_F(Plan, LinksAreRefusedWithTheLineToWrite) {
-  const std::pair<const char*, const char*> cases[] = {{"us-east1-b:us-east1-b=1Gbit/s", "expected two zones"},
+  const std::pair<const char*, const char*> cases[] = {{"us-east1-b:us-east1-b", "expected FROM:TO=BANDWIDTH[,LATENCY]"},
                                                        {"us-east1-b=1Gbit/s", "expected FROM:TO=BANDWIDTH[,LATENCY]"},
                                                        {"us-east1-b:europe-west4-a", "expected FROM:TO=BANDWIDTH[,LATENCY]"},
                                                        {"us-east1-b:europe-west4-a=10", "expected a bandwidth above 0 with its unit"},
@@ -265,6 +267,112 @@ TEST_F(Plan, LinksAreRefusedWithTheLineToWrite) {
   const Words twice{"--link=us-east1-b:europe-west4-a=1Gbit/s", "--link=us-east1-b:europe-west4-a=2Gbit/s"};
   expect_refused(far_apart + twice, 64, "is given twice");
   expect_refused(small_ + Words{"--link=a:b=1Gbit/s"}, 64, "one zone without a name");
+}
+
+/// Cases c24 and c23 of real sites (shared/cases/sites): what follows is each case's command, with fewer devices.
+const Words a_partition{"--model.name=opt-125m", "--training.global-batch=64", "--training.length=256", "--pool=RTX-A6000@a40=32/8",
+                        "--plan.tensor=1",       "--plan.pipeline=1",          "--plan.data=32"};
+
+TEST_F(Plan, TheNetworkInsideAZoneCanBeSaid) {
+  const auto usual = json(a_partition);
+  ASSERT_EQ(usual.at("assumed_networks").size(), 1u);
+  EXPECT_EQ(usual.at("assumed_networks").items()[0].get_string("type"), "RTX-A6000");
+  EXPECT_EQ(run(a_partition), 0);
+  EXPECT_NE(out_.find("network    assumed: 1 x 90Gbit/s for a node of RTX-A6000 @ a40; --nic says"), std::string::npos) << out_;
+  const auto told = json(a_partition + Words{"--link=a40:a40=25Gbit/s"});
+  EXPECT_EQ(told.at("assumed_networks").size(), 0u);
+  EXPECT_GT(seconds_of_two_zones(told), seconds_of_two_zones(usual));
+  const auto seconds = [&](const Words& more) { return seconds_of_two_zones(json(a_partition + more)); };
+  EXPECT_LT(seconds({"--nic=RTX-A6000@a40=4x100Gbit/s"}), seconds_of_two_zones(usual));
+  EXPECT_EQ(seconds({"--nic=rtx a6000=100Gbit/s"}), seconds_of_two_zones(usual));
+  EXPECT_EQ(seconds({"--nic=RTX-A6000@a40=50Gbit/s"}), seconds({"--nic=RTX-A6000=100Gbit/s", "--oversubscription=a40=2:1"}));
+  EXPECT_EQ(seconds({"--oversubscription=2"}), seconds({"--oversubscription=a40=2:1"}));
+}
+
+TEST_F(Plan, AnAssumedNetworkWidensTheBarAndASaidOneNarrowsIt) {
+  const auto bar = [&](const Words& more) { return json(a_partition + more).at("forecast").get_double("relative_error"); };
+  const double assumed = bar({}), cards = bar({"--nic=RTX-A6000=100Gbit/s"}), link = bar({"--link=a40:a40=90Gbit/s"});
+  EXPECT_GT(assumed, cards);
+  EXPECT_GT(cards, link);
+  EXPECT_GT(bar({"--nic=RTX-A6000=100Gbit/s", "--oversubscription=4:1"}), cards);
+}
+
+TEST_F(Plan, PartitionsAreNoFarZones) {
+  const Words two{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256",
+                  "--pool=A100-40@main=2", "--pool=A100-40@debug=2",     "--plan.data=4",
+                  "--plan.tensor=1",       "--plan.pipeline=1"};
+  const auto d = json(two);
+  EXPECT_EQ(d.at("assumed_links").items()[0].get_string("distance"), "cluster");
+  EXPECT_NE(err_.find("debug:main=1440Gbit/s,1ms (taken for one cluster)"), std::string::npos) << err_;
+  EXPECT_LT(seconds_of_two_zones(d), seconds_of_two_zones(json(two + Words{"--link=main:debug=6.4Gbit/s,20ms"})));
+  const auto slower = json(two + Words{"--nic=A100-40@debug=25Gbit/s"});
+  EXPECT_LT(seconds_of_two_zones(d), seconds_of_two_zones(slower));
+}
+
+TEST_F(Plan, NetworksAreRefusedWithTheLineToWrite) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"--link", "a40:a40=25", "expected a bandwidth above 0 with its unit"},
+      {"--nic", "RTX-A6000@a40", "expected TYPE[@ZONE]=[CARDSx]BANDWIDTH; write for example --nic A100-80@gpu=2x200Gbit/s"},
+      {"--nic", "RTX-A6000=0x25Gbit/s", "expected 1 to 999 network cards"},
+      {"--nic", "RTX-A6000=9999x25Gbit/s", "expected 1 to 999 network cards"},
+      {"--nic", "RTX-A6000=2x25", "expected a bandwidth above 0 with its unit"},
+      {"--nic", "H100=2x25Gbit/s", "the pool has no 'H100'"},
+      {"--nic", "RTX-A6000@a41=25Gbit/s", "did you mean 'RTX-A6000@a40'?"},
+      {"--oversubscription", "a41=2:1", "did you mean 'a40'?"},
+      {"--oversubscription", "0.5:1", "expected a ratio from 1:1 to 100:1"},
+      {"--oversubscription", "a40=2:3", "expected a ratio from 1:1 to 100:1"}};
+  for (const auto& [option, word, part] : cases) expect_refused(a_partition + Words{option, word}, 64, part);
+  const Words link{"--link=a40:a40=25Gbit/s"};
+  expect_refused(a_partition + link + Words{"--nic=RTX-A6000@a40=25Gbit/s"}, 64, "--link a40:a40 says what a node gets there");
+  expect_refused(a_partition + link + Words{"--oversubscription=a40=2:1"}, 64, "--link a40:a40 says what a node gets there");
+  expect_refused(a_partition + Words{"--nic=RTX-A6000=25Gbit/s", "--nic=rtx-a6000=1Gbit/s"}, 64, "are given twice");
+  expect_refused(a_partition + Words{"--oversubscription=a40=2", "--oversubscription=a40=4"}, 64, "is given twice");
+  const auto file = folder_.write("site.toml", "[plan]\nnic = [\"H100=2x25Gbit/s\"]\noversubscription = [\"far=2:1\"]\n");
+  EXPECT_EQ(run(a_partition + Words{file}), 0) << err_;  // a site's list may name other types and zones
+}
+
+const Words old_and_new{"--model.name=gpt2", "--training.global-batch=256", "--pool=V100-32=8/4", "--pool=L4=1/1"};
+
+TEST_F(Plan, WhatTheWholePoolReachesInFp16IsSaid) {
+  EXPECT_EQ(run(old_and_new + Words{"--training.precision=bf16", "--explain"}), 0) << err_;
+  EXPECT_NE(err_.find("V100-32 has no bf16 and cannot take part; --training.precision half"), std::string::npos) << err_;
+  EXPECT_NE(out_.find("V100-32 has no bf16: in fp16 the pool is "), std::string::npos) << out_;
+  EXPECT_NE(out_.find(" times as fast"), std::string::npos) << out_;
+  expect_refused({"--model.name=gpt2", "--training.global-batch=8", "--pool=V100-32=4/4", "--training.precision=bf16"}, 76,
+                 "V100-32 has no bf16; it has fp16");
+}
+
+TEST_F(Plan, GpusOfTwoVendorsInOnePlanAreSaid) {
+  const Words both{"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", "--pool=MI210=2/2", "--pool=A100-80=2/2"};
+  EXPECT_EQ(run(both), 0);
+  EXPECT_NE(err_.find("MI210: Flotilla trains on CPUs and NVIDIA GPUs only"), std::string::npos) << err_;
+  EXPECT_EQ(run(both + Words{"--runtime=megatron-core"}), 0);
+  EXPECT_NE(err_.find("MI210 (AMD), A100-80 (NVIDIA): no collective library joins GPUs of two vendors"), std::string::npos) << err_;
+}
+
+TEST_F(Plan, WherePrecisionIsLeftOpenTheBetterOneIsTaken) {
+  const auto d = json(old_and_new + Words{"--training.precision=half"});
+  EXPECT_EQ(files::plan_from_json(d.at("plan")).precision, Precision::fp16);
+  EXPECT_EQ(d.at("other_precision").get_string("precision"), "bf16");
+  const double bf16 = seconds_of_two_zones(json(old_and_new + Words{"--training.precision=bf16"})),
+               fp16 = seconds_of_two_zones(json(old_and_new + Words{"--training.precision=fp16"}));
+  EXPECT_DOUBLE_EQ(d.at("other_precision").get_double("iteration_s", 0), bf16);
+  EXPECT_DOUBLE_EQ(seconds_of_two_zones(d), fp16);
+  EXPECT_EQ(run(old_and_new + Words{"--training.precision=half"}), 0);
+  EXPECT_NE(out_.find(text("precision  fp16: the pool is ", formatted("%.1f", bf16 / fp16), " times as fast as in bf16")),
+            std::string::npos)
+      << out_;
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(Plan, OneSearchWhereOnePrecisionIsEveryDevices) {
+  const auto precision = [&](const char* pool) {
+    const auto d = json({"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", "--training.precision=half", pool});
+    EXPECT_TRUE(d.at("other_precision").is_null());
+    return files::plan_from_json(d.at("plan")).precision;
+  };
+  EXPECT_EQ(precision("--pool=A100-40=4/4"), Precision::bf16);
+  EXPECT_EQ(precision("--pool=T4=4/4"), Precision::fp16);
 }
 
 TEST_F(Plan, AZoneMayHaveItsOwnPrices) {

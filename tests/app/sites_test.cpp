@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -100,7 +99,10 @@ TEST(Sites, ASliceIsNeverTheCard) {
   const auto seen = seen_at("c01b-mig-hides-whole-cards");
   EXPECT_EQ(seen.offers, (Words{"gpu 1x4 B200 56"})) << seen;
   EXPECT_TRUE(seen.says("gpu:nvidia_b200_1g.23gb")) << seen;
-  EXPECT_NE(refusal_at(data / "c01c-mig-with-a-note").find("slices of cards"), std::string::npos);
+  const auto only = refusal_at(data / "c01c-mig-with-a-note");
+  EXPECT_NE(only.find("the site has no whole devices of types that plans know; "), std::string::npos) << only;
+  EXPECT_NE(only.find("slices of cards"), std::string::npos) << only;
+  EXPECT_EQ(only.find("--submit.wait"), std::string::npos) << only;  // nothing that may come free
 }
 
 TEST_F(MadeSites, SlicesAreLeftOutAndSaidAndCardsBesideThemCount) {
@@ -177,7 +179,7 @@ TEST(Sites, CpusThatJobsMayHave) {
 
 TEST_F(MadeSites, RequestsThatSlurmAccepts) {
   const MadeNodes node{.gres = "gpu:a100-80:4", .cpus = 128, .idle_cpus = 128};
-  EXPECT_EQ(offers({node}, "MaxCPUsPerNode=112"), (Words{"gpu 1x4 A100-80 28 whole"}));
+  EXPECT_EQ(offers({node}, "MaxCPUsPerNode=112"), (Words{"gpu 1x4 A100-80 28"})) << "a whole node has 128";
   EXPECT_EQ(offers({node}, "MaxCPUsPerNode=UNLIMITED"), (Words{"gpu 1x4 A100-80 32 whole"}));
   EXPECT_EQ(offers({node}, "JobDefaults=DefCpuPerGPU=16,DefMemPerGPU=65536"), (Words{"gpu 1x4 A100-80 16 whole"}));
   EXPECT_EQ(offers({node}, "JobDefaults=DefCpuPerGPU=64"), (Words{"gpu 1x4 A100-80 32 whole"})) << "more than there are";
@@ -368,8 +370,8 @@ TEST_F(MadeSites, OthersThanNvidiasBesideThem) {
   EXPECT_TRUE(seen({amd}).says("MI210: only planned over, nothing is sent"));
 }
 
-/// Ten thousand nodes of three partitions, half of them in all three: what takes long is left to what plans, not to what reads.
-TEST_F(MadeSites, TenThousandNodesAreReadInASecondOrTwo) {
+/// How long it takes: tests/benchmarks/submit_benchmark.sh.
+TEST_F(MadeSites, TenThousandNodesOfThreePartitions) {
   const MadeNodes a{.prefix = "a", .count = 5000, .digits = 5, .gres = "gpu:nvidia_a100-sxm4-80gb:4(S:0-1)", .features = "icelake,a100,ib"};
   const MadeNodes h{.prefix = "h", .count = 5000, .digits = 5, .gres = "gpu:nvidia_h100_80gb_hbm3:8(S:0-1)", .features = "sapphire,h100"};
   MadeSite site;
@@ -379,11 +381,7 @@ TEST_F(MadeSites, TenThousandNodesAreReadInASecondOrTwo) {
   site.more("reservations.txt",
             "ReservationName=m StartTime=2026-11-22T10:00:00 EndTime=2026-11-23T10:00:00 Nodes=a[00001-02000] State=ACTIVE\n");
   site.save(folder_ / "site");
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(seen_at(folder_ / "site").offers, (Words{"short 3000x4 A100-80 16 whole", "short 5000x8 H100 8 whole"}));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), 10) << "2 s on a machine of its own";
-  std::cout << "10,000 nodes: " << took.count() << " s\n";
 }
 
 TEST_F(MadeSites, PartitionsInAnyScript) {

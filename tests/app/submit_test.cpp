@@ -10,6 +10,7 @@
 #include "app/common/table.hpp"
 #include "app/submit/slurm_offers.hpp"
 #include "flotilla/base/key_values.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/json.hpp"
 #include "submit_cluster.hpp"
@@ -151,6 +152,48 @@ TEST_F(Submit, AHeterogeneousJobForAMixedPlan) {
   expect_golden("heterogeneous",
                 run(slurm_cluster_, {"--training.global-batch=1024", "--training.length=2048", "--submit.modules=flotilla",
                                      "--submit.modules=v100:cuda/12.2", "--submit.memory=128GiB", "--submit.warning=300s"}));
+}
+
+/// The job needs one precision: that of the plan.
+TEST_F(Submit, ThePrecisionThatWasLeftOpenIsWrittenIntoTheScript) {
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("v100", {MadeNodes{.prefix = "v", .count = 4, .gres = "gpu:v100:4"}});
+  slurm_cluster.partition("l4", {MadeNodes{.prefix = "l", .count = 1, .gres = "gpu:l4:1"}});
+  slurm_cluster.save(slurm_cluster_);
+  const auto half = script_in(run(slurm_cluster_, {"--training.precision=half"}));
+  EXPECT_NE(half.find("--training.precision=fp16"), std::string::npos) << half;
+  EXPECT_EQ(half.find("=half"), std::string::npos) << half;
+  const auto bf16 = script_in(run(slurm_cluster_, {"--training.precision=half", "--submit.partitions=l4"}));
+  EXPECT_NE(bf16.find("--training.precision=bf16"), std::string::npos) << bf16;
+  std::ofstream{job_} << "[model]\nname = \"opt-350m\"\n[training]\nglobal-batch = 256\nprecision = \"half\"\n";
+  expect_refused(slurm_cluster_, {}, "flotilla train, which reads it, too, needs one; write --training.precision half");
+}
+
+TEST_F(Submit, NetworksOfPartitionsAreStatedAsForPlan) {
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("a", {MadeNodes{.prefix = "a", .count = 2, .gres = "gpu:a100-80:4"}});
+  slurm_cluster.partition("b", {MadeNodes{.prefix = "b", .count = 2, .gres = "gpu:a100-80:4"}});
+  slurm_cluster.save(slurm_cluster_);
+  const Words whole{"--format=json", "--plan.data=16", "--plan.tensor=1", "--plan.pipeline=1"};
+  const auto seconds = [&](Words more) {
+    more.insert(more.end(), whole.begin(), whole.end());
+    const auto json = files::Json::parse(run(slurm_cluster_, more), "submit");
+    return json.at("planning").at("forecast").get_double("iteration_seconds");
+  };
+  const double usual = seconds({});
+  EXPECT_GT(seconds({"--nic=A100-80=25Gbit/s"}), usual);
+  EXPECT_GT(seconds({"--nic=A100-80@b=25Gbit/s"}), usual);
+  EXPECT_GT(seconds({"--oversubscription=4:1"}), usual);
+  EXPECT_GT(seconds({"--link=a:b=25Gbit/s"}), usual);
+}
+
+/// A script starts the program that wrote it.
+TEST_F(Submit, AProgramWithoutKernelsSaysThatItsJobsComputeOnCpus) {
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("a", {MadeNodes{.prefix = "a", .count = 2, .gres = "gpu:a100-80:4"}});
+  slurm_cluster.save(slurm_cluster_);
+  EXPECT_EQ(run(slurm_cluster_).find("- this program has no kernels for GPUs") != std::string::npos,
+            compute::kernels_description().starts_with("none"));
 }
 
 TEST_F(Submit, ANodeOfSeveralPartitionsCountsOnce) {

@@ -13,7 +13,7 @@ const std::string euro = "\xe2\x82\xac", snake = "\xf0\x9f\x90\x8d";
 
 TEST(ForeignText, ShowsWhatWouldMoveATerminal) {
   EXPECT_EQ(printable("n1"), "n1");
-  EXPECT_EQ(printable("a\nb\r\tc\x1b[2J\x7f"), "a\\nb\\r\\tc\\x1b[2J\\x7f");
+  EXPECT_EQ(printable("a\nb\r\tc\x1b[2J\x7f"), "a\\nb\\r\\tc\\x1b[2J\\u007f");
   EXPECT_EQ(printable(std::string_view{"\0", 1}), "\\x00");
   EXPECT_EQ(printable("caf\xc3\xa9 " + euro + snake), "caf\xc3\xa9 " + euro + snake);
   EXPECT_EQ(printable("\xc2\x9b"
@@ -66,6 +66,7 @@ TEST(ForeignText, StaysTheSameWhenPrintedTwice) {
 TEST(ForeignText, LinesKeepTheirNewlines) {
   EXPECT_EQ(printable_lines("a\n\x1b[1mb\n"), "a\n\\x1b[1mb\n");
   EXPECT_EQ(printable_lines(""), "");
+  EXPECT_EQ(printable_output("\x1b[1mhead\x1b[0m\n\x1b[2Ja"), "\x1b[1mhead\x1b[0m\n\\x1b[2Ja") << "heads stay bold";
 }
 
 TEST(ForeignText, AnErrorIsOneLine) {

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "flotilla/cluster/catalogue.hpp"
+#include "flotilla/cluster/node_networks.hpp"
+
 namespace flotilla::cluster::zones_test {
 namespace {
 
@@ -28,12 +31,13 @@ TEST(Zones, NamesOfCloudsTellTheDistance) {
                {"eastus", "eastus2", continent},
                {"eastus2-1", "westeurope-1", world},
                {"westeurope-1", "northeurope-1", continent},
-               {"a", "b", unknown},
-               {"rack-1", "rack-2", unknown},
+               {"a", "b", cluster},
+               {"rack-1", "rack-2", cluster},
+               {"gpu", "", cluster},
                {"us-central1-a", "my-cluster", unknown},
                {"campus", "eastus", unknown},
                {"", "us-east-1a", unknown},
-               {"us-a", "us-b", unknown}};
+               {"us-a", "us-b", cluster}};
   for (const auto& c : cases) {
     EXPECT_EQ(distance_between(c.zone, c.other), c.distance) << c.zone << " " << c.other;
     EXPECT_EQ(distance_between(c.other, c.zone), c.distance) << c.other << " " << c.zone;
@@ -69,6 +73,24 @@ const Link* between(const Profile& profile, const std::string& from, const std::
   for (const Link& link : profile.links)
     if (link.level == LinkLevel::wide && link.from == from && link.to == to) return &link;
   return nullptr;
+}
+
+/// Partitions of one cluster share its network: the catalogue's links between types, or what is said of either.
+TEST(Zones, PartitionsOfOneClusterAreNoFarZones) {
+  Profile profile = types_alone();
+  profile.links.push_back({LinkLevel::wide, "quick", "quick", {{{0}, {1e-3}, {12.5e9}}}, 0.3, 4});
+  profile.devices = {{Rank{0}, "quick", "h", "a100"}, {Rank{1}, "quick", "g", "debug"}};
+  const std::vector<TypeInZone> places{{"quick", "a100"}, {"quick", "debug"}};
+  Profile usual = profile;
+  const auto assumed = assume_wide_links(usual, {}, places);
+  ASSERT_EQ(assumed.size(), 1u);
+  EXPECT_EQ(assumed[0], (AssumedLink{"a100", "debug", ZoneDistance::cluster, {50e9}, wide_latency}));
+  EXPECT_EQ(usual, profile);  // its types are joined
+  set_node_networks(profile, places, {{{"quick", "debug", 1, {1e9}}}, {}});
+  EXPECT_DOUBLE_EQ(assume_wide_links(profile, {}, places)[0].bandwidth.value, 0.9e9);
+  EXPECT_DOUBLE_EQ(link_between(profile, Rank{0}, Rank{1}).pieces[0].bandwidth.value, 0.9e9);
+  const std::vector<TypeInZone> clouds{{"quick", "us-east-1a"}, {"quick", "eu-west-1a"}};
+  EXPECT_EQ(assume_wide_links(usual, {}, clouds, true)[0].distance, ZoneDistance::cluster);  // a site may call its partitions so
 }
 
 TEST(Zones, EveryUnmeasuredPairIsJoinedByItsDistance) {

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <random>
 #include <set>
+#include <sstream>
 
+#include "flotilla/cluster/relatives.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "support/refusal.hpp"
 #include "support/text.hpp"
@@ -77,8 +79,62 @@ TEST(BuiltInCatalogue, PeaksRiseAsOperandsShrink) {
       EXPECT_GE(e.fp8.peak.value, e.bf16.peak.value) << e.name;
     }
     if (e.bf16.peak.known() && e.fp16.peak.known()) {
-      EXPECT_EQ(e.bf16.peak.value, e.fp16.peak.value) << e.name;
+      // The cores of MI100 multiply bf16 at half the rate.
+      EXPECT_EQ(e.bf16.peak.value, e.name == "MI100" ? e.fp16.peak.value / 2 : e.fp16.peak.value) << e.name;
     }
+  }
+}
+
+/// "-": nobody states it.
+double stated(const std::string& word) { return word == "-" ? 0 : std::stod(word); }
+
+void expect_near(const Figure& figure, double made_of, double tolerance, const std::string& what) {
+  if (made_of > 0) {
+    EXPECT_NEAR(figure.value / made_of, 1, tolerance) << what << ": " << figure.value << ", its parts make " << made_of;
+  }
+}
+
+/// A line of device_chips.txt.
+void expect_made_of(const std::string& line) {
+  constexpr double rounding = 0.025;  // sheets round, and clocks of one chip differ between its boards
+  std::istringstream words{line};
+  std::string name, cores, full, half, clocks, bits, rate;
+  words >> name >> cores >> full >> half >> clocks >> bits >> rate;
+  ASSERT_TRUE(words) << line;
+  const CatalogueEntry& e = entry(name.c_str());
+  const auto slash = clocks.find('/');
+  const std::string tensor_clock = slash == clocks.npos ? clocks : clocks.substr(slash + 1);
+  expect_near(e.fp32.peak, stated(cores) * stated(full) * stated(clocks.substr(0, slash)) * 1e6, rounding, name + " fp32");
+  expect_near(e.fp16.peak, stated(cores) * stated(half) * stated(tensor_clock) * 1e6, rounding, name + " fp16");
+  expect_near(e.memory_bandwidth, stated(bits) * stated(rate) * 1e9 / 8, rounding, name + " memory bandwidth");
+}
+
+TEST(BuiltInCatalogue, RatesAreThoseThatChipsAndClocksMake) {
+  std::set<std::string> listed;
+  std::istringstream lines{read_text(std::filesystem::path{FLOTILLA_DEVICE_WORDS}.parent_path() / "device_chips.txt")};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    expect_made_of(line);
+    listed.insert(line.substr(0, line.find('\t')));
+  }
+  for (const auto& e : built_in()) EXPECT_EQ(listed.count(e.name), e.kind == cluster::DeviceKind::gpu ? 1u : 0u) << e.name;
+}
+
+TEST(BuiltInCatalogue, RatesDoubleWhereOperandsAreHalf) {
+  constexpr double rounding = 0.05;
+  for (const auto& e : built_in()) {
+    if (e.tf32.peak.known() && e.bf16.peak.known()) expect_near(e.bf16.peak, 2 * e.tf32.peak.value, rounding, e.name + " bf16 over TF32");
+    if (e.fp8.peak.known()) expect_near(e.fp8.peak, 2 * e.bf16.peak.value, rounding, e.name + " fp8 over bf16");
+  }
+}
+
+TEST(BuiltInCatalogue, ARelativeIsAMeasuredType) {
+  for (const auto& e : built_in()) {
+    const auto* relative = cluster::nearest_relative(e, built_in());
+    if (relative == nullptr) continue;
+    const auto& half = relative->bf16.peak.known() ? relative->bf16 : relative->fp16;
+    EXPECT_EQ(half.relative_error.source.find("Estimate"), std::string::npos) << e.name << " from " << relative->name;
+    EXPECT_FALSE(half.relative_error.source.starts_with("as of ")) << e.name << " from " << relative->name;
   }
 }
 

@@ -39,6 +39,8 @@ TEST(PlanningFile, EverythingComesBack) {
   answer.alternatives[0].moved = Bytes{3}, answer.alternatives[0].usd.reset(), answer.alternatives[0].reason = "dearer";
   answer.alternatives[0].within_error = true;
   planning.assumed_links = {{"a", "b", cluster::ZoneDistance::world, {1e9}, {0.05}}};
+  planning.assumed_networks = {{"A", "z", 8, {2.5e10}}, {"B", "", 1, {1e9}}};
+  planning.other_precision = OtherPrecision{Precision::bf16, answer.best->iteration};
   planning.run = search::RunTotals{1000, 4'096'000, {70}, {60}, {80}, 12.5, 3.5, std::nullopt, 1e9};
   planning.idle = {{"A", "z", 3, "slower", answer.alternatives[0]}, {"B", "", 1, "over a limit", std::nullopt}};
   planning.one_more_node = {{{"B", "z", 4, 4}, answer.alternatives[0]}};
@@ -46,6 +48,8 @@ TEST(PlanningFile, EverythingComesBack) {
   const auto back = planning_from_json(planning_to_json(planning), "written");
   EXPECT_TRUE(back.answer.alternatives[0].within_error);
   EXPECT_EQ(back.assumed_links, planning.assumed_links);
+  EXPECT_EQ(back.assumed_networks, planning.assumed_networks);
+  EXPECT_EQ(back.other_precision, planning.other_precision);
   EXPECT_EQ(back.run, planning.run);
   ASSERT_EQ(back.idle.value().size(), 2u);
   EXPECT_EQ(back.idle->at(0).reason, "slower");

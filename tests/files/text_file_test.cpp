@@ -1,5 +1,6 @@
 #include "flotilla/files/text_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -84,12 +85,11 @@ TEST_F(TextFile, WritesThroughWhatIsNoFile) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  std::string seen;
-  {
-    std::jthread reader{[&] { seen = tests::content(pipe); }};
-    write_text(pipe, "through");
-  }
-  EXPECT_EQ(seen, "through");
+  const Descriptor reader{::open(pipe.c_str(), O_RDONLY | O_NONBLOCK)};
+  write_text(pipe, "through");
+  char seen[16] = {};
+  EXPECT_EQ(::read(reader.get(), seen, sizeof seen), 7);
+  EXPECT_STREQ(seen, "through");
   EXPECT_TRUE(fs::is_fifo(pipe));
   fs::create_symlink("/dev/null", folder_ / "nothing");
   write_text(folder_ / "nothing", "x");
@@ -120,26 +120,50 @@ TEST_F(TextFile, AnOwnFolderIsNoLinkAndNobodyElseMayWriteIntoIt) {
   expect_refused([&] { make_own_folder(folder_ / "theirs"); }, "theirs", "belongs to user 12345");
 }
 
-TEST_F(TextFile, WhatIsAskedForIsTheUsersOwn) {
-  const fs::path request = folder_.write("request", "x");
-  fs::permissions(request, fs::perms{0600});
-  EXPECT_EQ(read_own_text(request), "x");
-  fs::create_symlink(request, folder_ / "link");
-  expect_refused([&] { read_own_text(folder_ / "link"); }, "link", "not a regular file");
-  fs::permissions(request, fs::perms{0620});
-  expect_refused([&] { read_own_text(request); }, "request", "others may write it");
+TEST_F(TextFile, AFolderOnTheWayIntoWhichEverybodyMayWriteIsRootsOrSticky) {
+  const auto way = folder_ / "way";
+  make_own_folder(way / "own");
+  fs::permissions(way, fs::perms{0777});
+  if (::geteuid() != 0) expect_refused([&] { make_own_folder(way / "own"); }, "everybody may write into " + way.string());
+  fs::permissions(way, fs::perms{01777});
+  make_own_folder(way / "own");
+}
+
+TEST_F(TextFile, WhatIsAskedForIsTheUsersOwnAndTakenAway) {
+  const auto ask = [&](fs::perms mode) {
+    const auto request = folder_.write("request", "x");
+    fs::permissions(request, mode);
+    return request;
+  };
+  EXPECT_EQ(take_own_text(ask(fs::perms{0600})), "x");
+  EXPECT_EQ(entries(), 0u);
+  fs::create_symlink(ask(fs::perms{0600}), folder_ / "link");
+  expect_refused([&] { take_own_text(folder_ / "link"); }, "link", "not a regular file");
+  EXPECT_EQ(read_text(folder_ / "request"), "x") << "the link has gone, not the file";
+  EXPECT_EQ(entries(), 1u);
+  expect_refused([&] { take_own_text(ask(fs::perms{0620})); }, "request", "others may write it");
+  EXPECT_EQ(entries(), 0u);
+  fs::create_directories(folder_ / "request" / "full");
+  expect_refused([&] { take_own_text(folder_ / "request"); }, "request", "is not a regular file");
+  EXPECT_FALSE(fs::exists(folder_ / "request")) << "it is not refused again and again";
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
-  fs::permissions(request, fs::perms{0600});
-  ASSERT_EQ(::chown(request.c_str(), 12345, 12345), 0);
-  expect_refused([&] { read_own_text(request); }, "request", "belongs to user 12345");
+  ASSERT_EQ(::chown(ask(fs::perms{0600}).c_str(), 12345, 12345), 0);
+  expect_refused([&] { take_own_text(folder_ / "request"); }, "request", "belongs to user 12345");
 }
 
 TEST_F(TextFile, ACopyHasNoMoreModeBitsThanItsSource) {
   const fs::path source = folder_.write("source", "secret");
   fs::permissions(source, fs::perms{0600});
-  copy_text(source, folder_ / "copy");
+  fs::create_symlink(source, folder_ / "link");
+  copy_text(folder_ / "link", folder_ / "copy", [&](std::uint32_t owner, const fs::path& real) {
+    EXPECT_EQ(owner, ::geteuid());
+    EXPECT_EQ(real, fs::canonical(source));
+  });
   EXPECT_EQ(read_text(folder_ / "copy"), "secret");
   EXPECT_EQ(fs::status(folder_ / "copy").permissions(), fs::perms{0600});
+  const auto refuse = [](std::uint32_t, const fs::path& real) { throw Error{ErrorKind::bad_input, real.string() + ": is another's"}; };
+  expect_refused([&] { copy_text(folder_ / "link", folder_ / "none", refuse); }, "source", "is another's");
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
 }
 
 /// A socket's name is short: a relative one.

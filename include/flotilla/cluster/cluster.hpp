@@ -124,6 +124,9 @@ struct Link {
   /// Half an all-reduce of our runtime between the two ends, by the bytes that each sends in a phase of it: both directions at once, waking
   /// and polling, the addition. Empty: not measured, then a sum is made up of messages and additions.
   std::vector<LinkPiece> sum_pieces{};
+  /// Of level zone: what somebody says of nodes of this zone alone, in place of what was measured; `from` and `to` name device types, or
+  /// nothing: any. In no file.
+  std::optional<std::string> stated_zone{};
   bool operator==(const Link&) const = default;
 };
 /// How what GPUs exchange moves: through their hosts' memory by MPI, from device to device by NCCL, or by an MPI library that takes device
@@ -217,8 +220,10 @@ double usd_per_hour(const Profile&, const std::string& type, const std::string& 
 double billing_weight(const Profile&, const std::string& type, const std::string& zone);
 /// The zone's own prices of a type, all 0 where it had none.
 ZonePrice& zone_price(Profile&, const std::string& type, const std::string& zone);
-/// The link between two ranks' devices: of their hosts or zones, else of their types, else the slowest of that level. Throws
-/// Error{bad_input} when the profile holds none of that level.
+/// What somebody says of two nodes of one zone; nullptr: nothing, or they are in two zones or one node.
+const Link* stated_link(const Profile&, const Device& a, const Device& b);
+/// The link between two ranks' devices: as it is stated, else of their hosts or zones, else of their types, else the slowest of that level.
+/// Throws Error{bad_input} when the profile holds none of that level.
 const Link& link_between(const Profile&, Rank a, Rank b);
 /// The uplink of a zone, or nullptr: its hosts' messages to other zones do not hold each other up.
 const Uplink* uplink_of(const Profile&, const std::string& zone);

@@ -28,7 +28,8 @@ using TransportSeconds = std::array<std::optional<Seconds>, transport_count>;
 /// The wanted transport where it joins them, else the one that takes least.
 Transport choose_transport(const TransportSeconds&, std::optional<Transport> wanted);
 
-/// The profile as it is for devices that exchange by the transport alone: its links, and no copies. Not for Transport::host.
+/// The profile as it is for devices that exchange by the transport alone: its links, those that are stated, and no copies. Not for
+/// Transport::host.
 Profile over(const Profile&, Transport);
 
 }  // namespace flotilla::cluster

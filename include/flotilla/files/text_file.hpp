@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -26,21 +28,26 @@ enum class Flush { no, yes };
 /// Throws Error{unavailable or temporary} and leaves an older file as it was.
 void write_text(const std::filesystem::path& path, std::string_view text, Flush = Flush::yes);
 
-/// Writes `to` as write_text() does, with what `from` holds and no more mode bits than it has.
-void copy_text(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Throws where the file that was opened must not be copied: its owner's number, and where it lies once links are followed.
+using MayCopy = std::function<void(std::uint32_t owner, const std::filesystem::path& real)>;
+
+/// Writes `to` as write_text() does, with what `from` holds and no more mode bits than it has. The same open file is asked about and read.
+void copy_text(const std::filesystem::path& from, const std::filesystem::path& to, const MayCopy& = {});
 
 /// Makes a folder and those on the way to it with mode 0775 less the umask. Throws Error{bad_input} where one of
 /// them is no folder, else Error{unavailable or temporary}.
 void make_folders(const std::filesystem::path&);
 
-/// make_folders(), and nobody else can have chosen what lies there: the last name is no link, belongs to this user and is not writable by
-/// everybody (a group that may write is the owner's decision). Every folder that is filled, or emptied, is asked for by this.
-/// Throws Error{bad_input} where it is another's.
+/// make_folders(), and nobody else can have chosen what lies there, or can put another in its place: the last name is no link, belongs to
+/// this user and is not writable by everybody (a group that may write is the owner's decision); a folder on the way into which everybody
+/// may write is root's, or the user's own with the sticky bit. Every folder that is filled, or emptied, is asked for by this. Throws
+/// Error{bad_input} where it is another's.
 void make_own_folder(const std::filesystem::path&);
 
-/// The whole of a regular file of this user's or root's that nobody else may write: what is asked in it is done. All of that is looked at
-/// in the open file; links are not followed. Throws as read_text().
-std::string read_own_text(const std::filesystem::path&, Bytes limit = text_limit);
+/// The whole of a regular file of this user's or root's that nobody else may write, which is removed: what is asked in it is done. It is
+/// renamed first, so that what is looked at, read and removed is one file; links are not followed. Throws as read_text(); it is gone then,
+/// too.
+std::string take_own_text(const std::filesystem::path&, Bytes limit = text_limit);
 
 /// 16 hexadecimal digits from the kernel's random numbers: a name that nobody else can have made beforehand.
 std::string unguessable();

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -30,7 +31,9 @@ class PrometheusFile {
 
 /// The file's text. `labels` is what stands between the braces.
 std::string prometheus_text(const StepRecord&, std::int64_t checkpoint_step, const std::string& labels);
-/// run="...",job="...": quotes, backslashes and line ends escaped.
+/// name="value": quotes, backslashes and line ends escaped; '?' for other control characters.
+std::string prometheus_label(std::string_view name, std::string_view value);
+/// run="...",job="...".
 std::string prometheus_labels(const std::string& run, const std::string& job);
 
 }  // namespace flotilla::journal

@@ -19,6 +19,7 @@ struct NodeRequest {
   std::string constraint;            ///< a feature; "": none
   std::vector<std::string> modules;  ///< loaded on its nodes only
   bool whole_nodes = false;          ///< --exclusive
+  std::optional<Bytes> memory = {};  ///< of a node, where the script names none for all
 };
 
 struct Script {

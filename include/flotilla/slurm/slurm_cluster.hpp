@@ -51,13 +51,14 @@ struct SlurmNode {
   std::string state;  ///< as sinfo says it, for people
   std::vector<std::string> features;
   std::vector<Gres> gres, used;
-  int shared_gpus = 0;          ///< in use by shards or MPS of other jobs
-  int cpus = 0, idle_cpus = 0;  ///< that jobs may have: not those kept for the system
-  Bytes memory;
-  bool booting = false;  ///< starting up: not down, though it does not answer yet
-  bool usable = false;   ///< a job may be given it, now or once it is idle: not down, drained, failing, in maintenance or reserved
-  bool idle = false;     ///< and nothing runs on it
-  bool shared = false;   ///< and something runs on a part of it
+  int shared_gpus = 0;           ///< in use by shards or MPS of other jobs
+  int sockets = 1, threads = 1;  ///< threads of a core: Slurm gives whole cores
+  int cpus = 0, idle_cpus = 0;   ///< that jobs may have: not those kept for the system
+  Bytes memory, idle_memory;     ///< likewise
+  bool booting = false;          ///< starting up: not down, though it does not answer yet
+  bool usable = false;           ///< a job may be given it, now or once it is idle: not down, drained, failing, in maintenance or reserved
+  bool idle = false;             ///< and nothing runs on it
+  bool shared = false;           ///< and something runs on a part of it
 };
 
 /// Slurm's TRESBillingWeights: billing units of an hour of one CPU, GiB, node, or gres ("gpu", "gpu:a100").
@@ -82,9 +83,12 @@ struct Partition {
   std::optional<int> most_nodes;     ///< of a job
   bool exclusive = false;            ///< a job gets whole nodes
   std::string qos;                   ///< whose limits go before all others; "": none
+  bool memory_counts = false;        ///< SelectTypeParameters: it is given out as CPUs are; who asks for none may get all of a node
   std::optional<Bytes> cpu_memory;   ///< DefMemPerCPU
   std::optional<Bytes> node_memory;  ///< DefMemPerNode
+  std::optional<Bytes> gpu_memory;   ///< DefMemPerGPU
   std::optional<int> most_cpus;      ///< MaxCPUsPerNode
+  std::optional<int> socket_cpus;    ///< MaxCPUsPerSocket, since 23.02
   std::optional<int> gpu_cpus;       ///< DefCpuPerGPU: what the site gives with a GPU
   /// Whose jobs it takes, in lower case; empty: of all.
   std::vector<std::string> accounts, other_than_accounts, qualities, other_than_qualities, submit_hosts;
@@ -92,6 +96,9 @@ struct Partition {
   std::vector<std::size_t> nodes;  ///< places in SlurmCluster::nodes, in sinfo's order
   bool preemptible() const { return preemption != "OFF" && !preemption.empty(); }
 };
+
+/// CPUs of the node that jobs of the partition may have.
+int cpus_for(const Partition&, const SlurmNode&);
 
 struct SlurmCluster {
   std::vector<SlurmNode> nodes;  ///< each once, whatever partitions it is in

@@ -19,7 +19,7 @@ class PlainFile {
   static PlainFile open_for_writing(const std::filesystem::path&);
   /// The first `size` bytes of a longer file stay.
   void cut_to(Bytes size) const;
-  /// A new file, or one of that name emptied; links are not followed.
+  /// A new file, or one of that name emptied, as open_for_writing() takes it.
   static PlainFile create(const std::filesystem::path&);
   /// A file of `size` zero bytes in memory, of which only written pages take room; path() is a name that this process can open.
   static PlainFile in_memory(Bytes size);

@@ -9,18 +9,18 @@
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/bench_file.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/journal/prometheus.hpp"
 #include "flotilla/slurm/host_list.hpp"
 
 namespace flotilla::app {
 namespace {
 
-/// A label's value; Prometheus escapes as JSON does.
-std::string label(const std::string& name, const std::string& value) { return text(name, "=", files::json_string(value)); }
+using journal::prometheus_label;
 
 std::string labels(const bench::NodeReport& node, const std::string& figure) {
   const auto colon = figure.find(':');
-  return text("{", label("node", node.host), ",", label("type", node.type),
-              colon == figure.npos ? "" : "," + label("subject", figure.substr(colon + 1)), "}");
+  return text("{", prometheus_label("node", node.host), ",", prometheus_label("type", node.type),
+              colon == figure.npos ? "" : "," + prometheus_label("subject", figure.substr(colon + 1)), "}");
 }
 
 std::string metric_name(const bench::FigureKind& kind) {
@@ -128,7 +128,7 @@ std::string prometheus_text(const BenchResult& result) {
   }
   out += "# HELP flotilla_bench_verdict 0: ok, 1: watch, 2: drain\n# TYPE flotilla_bench_verdict gauge\n";
   for (const auto& verdict : result.verdicts)
-    out += text("flotilla_bench_verdict{", label("node", verdict.host), "} ", static_cast<int>(verdict.grade), "\n");
+    out += text("flotilla_bench_verdict{", prometheus_label("node", verdict.host), "} ", static_cast<int>(verdict.grade), "\n");
   return out;
 }
 

@@ -70,10 +70,17 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
         {.value = "TYPE[@ZONE]=units/h", .alias = "billing"});
   t.add(named("egress"), &b.prices.egress, "egress price from one zone to another, such as zone-a:zone-b=0.02USD/GB",
         {.value = "FROM:TO=USD/GB", .alias = "egress"});
-  t.add(named("link"), &b.links.words,
-        "what a node gets between two zones, both ways unless TO:FROM is given, too, such as us-east1-b:us-west1-b=10Gbit/s,20ms; goes "
-        "before what was measured",
-        {.value = "FROM:TO=BANDWIDTH[,LATENCY]", .unset = "as measured, else assumed by distance", .alias = "link"});
+  t.add(
+      named("link"), &b.networks.links.words,
+      "what a node gets between two zones, both ways unless TO:FROM is given, too, such as us-east1-b:us-west1-b=10Gbit/s,20ms; of a zone "
+      "and itself, between its nodes; goes before what was measured",
+      {.value = "FROM:TO=BANDWIDTH[,LATENCY]", .unset = "as measured, else assumed by distance", .alias = "link"});
+  t.add(named("nic"), &b.networks.nics.words,
+        "network cards of a node, such as A100-80@gpu=2x200Gbit/s; without a zone, of all nodes of the type",
+        {.value = "TYPE[@ZONE]=[CARDSx]BANDWIDTH", .unset = "as measured, else the catalogue's usual node", .alias = "nic"});
+  t.add(named("oversubscription"), &b.networks.trees.words,
+        "of a zone's network: what its nodes can send over what the tree carries, such as gpu=2:1; without a zone, of all",
+        {.value = "[ZONE=]RATIO", .unset = "1:1", .alias = "oversubscription"});
 }
 
 void add_documents(options::Table& t, bool& separate, const std::string& section) {
@@ -85,10 +92,14 @@ void note_origins(const options::Table& t, const std::string& section, ForecastB
   b.prices.devices_setting = t.describe(section + ".price");
   b.prices.billing_setting = t.describe(section + ".billing");
   b.prices.egress_setting = t.describe(section + ".egress");
-  b.links.setting = t.describe(section + ".link");
-  if (b.sailor_artifact && !b.links.words.empty())
-    refuse(b.links.setting, b.links.words.front(),
-           "the cost model sailor-artifact knows measured links only; drop this option or --cost-model");
+  auto& n = b.networks;
+  n.links.setting = t.describe(section + ".link");
+  n.nics.setting = t.describe(section + ".nic");
+  n.trees.setting = t.describe(section + ".oversubscription");
+  for (const auto* option : {&n.links, &n.nics, &n.trees})
+    if (b.sailor_artifact && !option->words.empty())
+      refuse(option->setting, option->words.front(),
+             "the cost model sailor-artifact knows measured links only; drop this option or --cost-model");
 }
 
 cluster::Catalogue catalogue_of(const ForecastBasis& b) {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "app/common/forecasting.hpp"
+#include "app/common/networks.hpp"
 #include "app/common/prices.hpp"
-#include "app/common/zone_links.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/options/table.hpp"
 #include "flotilla/session/run_config.hpp"
@@ -23,7 +23,7 @@ struct ForecastBasis {
   bool deterministic = true;                                                 ///< as training.deterministic
   int expert_parallel = 0;                                                   ///< program::LayerRuntime's; 0: as the runtime does it
   Prices prices;
-  LinkWords links;
+  NetworkWords networks;
 };
 
 /// Of --comm.reduction (train), --reduction (plan, simulate).
@@ -33,12 +33,11 @@ options::Choice<session::RunConfig::Comm::Reduction> reductions();
 options::Choice<compute::AttentionKernel> attentions();
 
 /// --profiles, --catalogue, --runtime, --cost-model, --reduction, --attention, --deterministic, --expert-parallel, --price, --billing,
-/// --egress and
-/// --link, in the table's section of that name.
+/// --egress, --link, --nic and --oversubscription, in the table's section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
 /// --data.documents (train, plan, simulate), --evaluate.documents, in the section that the table has begun.
 void add_documents(options::Table&, bool& separate, const std::string& section = "data");
-/// Once the table is read: who said the prices and links. Throws Error where the cost model knows no such.
+/// Once the table is read: who said the prices and networks. Throws Error where the cost model knows no such.
 void note_origins(const options::Table&, const std::string& section, ForecastBasis&);
 
 /// What the profiles say. Throws Error{usage} where a cost model needs measurements and there are none.

@@ -86,7 +86,10 @@ search::Constraints constraints_of(const Job::Plan&);
 /// What every rank must have read alike, one "key = value" a line: all settings but those that are a rank's own (threads, memory, output).
 std::string shared_configuration(const Job&);
 
-/// To the file of -o, whole or not at all, else to standard output. Throws Error{unavailable} where it cannot be written.
+/// To the file of -o, whole or not at all, else to standard output, as printable_output(). Throws Error{unavailable} where it cannot be
+/// written.
 void write_output(const Job::Output&, const std::string& text);
+/// To standard output, as they are.
+void write_bytes(std::string_view);
 
 }  // namespace flotilla::app

@@ -3,6 +3,7 @@
 
 #include "app/common/job.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/text_file.hpp"
 
 namespace flotilla::app {
@@ -26,7 +27,11 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
 
 void write_output(const Job::Output& output, const std::string& text) {
   if (!output.file.empty()) return files::write_text(behind_links(output.file), text);
-  std::cout << text << std::flush;
+  write_bytes(printable_output(text));
+}
+
+void write_bytes(std::string_view bytes) {
+  std::cout << bytes << std::flush;
   FLOTILLA_REQUIRE(std::cout, ErrorKind::unavailable, "standard output cannot be written; is the disk full?");
 }
 

@@ -1,5 +1,6 @@
 #include "app/common/planning_task.hpp"
 
+#include <limits>
 #include <set>
 
 #include "app/common/device_names.hpp"
@@ -11,6 +12,7 @@
 #include "app/common/search_clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/cluster/product_peak.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/search/binding.hpp"
@@ -55,7 +57,7 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
     refuse(o.setting("plan.cost-model"), "sailor-artifact", "its formulas know no experts; leave this option out");
   request.length = length_of(o, request.model);
   request.global_batch = o.global_batch;
-  request.precision = o.precision;
+  request.precision = o.precision.value_or(Precision::bf16);
   request.objective = objective_of(o);
   request.constraints = constraints_of(o);
   request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
@@ -71,6 +73,42 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
   return request;
 }
 
+bool multiplies_in(const cluster::Profile& profile, const std::string& type, Precision precision) {
+  const auto* known = cluster::find_type(profile, type);
+  return known != nullptr && cluster::product_peak(*known, precision).value > 0;
+}
+
+/// Types of the pool that have fp16 alone.
+std::set<std::string> without_bf16(const search::Pool& pool, const cluster::Profile& profile) {
+  std::set<std::string> types;
+  for (const auto& entry : pool)
+    if (!multiplies_in(profile, entry.device_type, Precision::bf16) && multiplies_in(profile, entry.device_type, Precision::fp16))
+      types.insert(entry.device_type);
+  return types;
+}
+
+/// Who asks for bf16 is told of devices that cannot take part; who leaves it open gets both where there are such.
+void settle_precision(PlanningTask& task, const PlanningOptions& o) {
+  auto& request = task.request;
+  const auto lacking = without_bf16(request.pool, task.profile);
+  if (request.precision != Precision::bf16 || lacking.empty()) return;
+  const bool some_have =
+      std::ranges::any_of(request.pool, [&](const auto& entry) { return multiplies_in(task.profile, entry.device_type, Precision::bf16); });
+  if (!o.precision && some_have) task.other_precision = Precision::fp16;
+  if (!o.precision && !some_have) request.precision = Precision::fp16;
+  if (!o.precision || !some_have) return;
+  const std::vector<std::string> names{lacking.begin(), lacking.end()};
+  log::warning(joined(names), names.size() == 1 ? " has" : " have",
+               " no bf16 and cannot take part; --training.precision half plans in fp16, too, and takes the better plan");
+}
+
+int nodes_in(const search::Pool& pool, const std::string& zone) {
+  int nodes = 0;
+  for (const auto& entry : pool)
+    if (entry.zone == zone) nodes += (entry.count + entry.per_node - 1) / std::max(entry.per_node, 1);
+  return nodes;
+}
+
 PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, const cluster::Profile& library,
                      const cluster::Catalogue& catalogue, const Offer& offer) {
   request.pool = offer.pool;
@@ -83,11 +121,10 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
   profile = with_prices(std::move(profile), o.basis.prices, catalogue, places);
   require_figures(o, request.objective, request.pool, profile);
   PlanningTask task{std::move(request), std::move(profile), settings_of(o.basis), {}, iterations};
+  settle_precision(task, o);
   if (o.basis.sailor_artifact) return require_one_price(task.profile), task;
-  if (offer.one_cluster)
-    state_links(task.profile, places, o.basis.links);
-  else
-    task.assumed = join_zones(task.profile, library, places, o.basis.links);
+  task.assumed = join_nodes(task.profile, library, places, o.basis.networks, offer.one_cluster);
+  std::erase_if(task.assumed.nodes, [&](const auto& node) { return nodes_in(task.request.pool, node.zone) < 2; });
   return task;
 }
 
@@ -95,9 +132,23 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
 
 namespace {
 
+std::string vendor_of(const cluster::CatalogueEntry& entry) { return entry.vendor.empty() ? "NVIDIA" : entry.vendor; }
+
+/// Other runtimes run on other vendors' GPUs, too, and on those of one at a time.
+void warn_of_two_vendors(const search::Pool& pool, const cluster::Catalogue& catalogue) {
+  std::map<std::string, std::string> types;  // by vendor, one
+  for (const auto& entry : pool)
+    if (const auto* known = cluster::find(catalogue, entry.device_type); known && known->kind == cluster::DeviceKind::gpu)
+      types.try_emplace(vendor_of(*known), entry.device_type);
+  if (types.size() < 2) return;
+  std::vector<std::string> words;
+  for (const auto& [vendor, type] : types) words.push_back(text(type, " (", vendor, ")"));
+  log::warning(joined(words), ": no collective library joins GPUs of two vendors, so one job cannot take both; plan each by itself");
+}
+
 /// Plans are for any hardware; a run by Flotilla is not.
 void warn_of_untrainable(const PlanningOptions& o, const search::Pool& pool, const cluster::Catalogue& catalogue) {
-  if (o.basis.runtime != "flotilla" || o.basis.sailor_artifact) return;
+  if (o.basis.runtime != "flotilla" || o.basis.sailor_artifact) return warn_of_two_vendors(pool, catalogue);
   std::set<std::string> theirs;
   for (const auto& entry : pool)
     if (!is_trainable(cluster::find(catalogue, entry.device_type))) theirs.insert(entry.device_type);
@@ -123,10 +174,13 @@ PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
   return task_of(o, request_of(o, library), library.profile, catalogue_of(o.basis), offer);
 }
 
-files::Planning search_for(const PlanningTask& task, const PlanningOptions& o) {
+namespace {
+
+files::Planning search_as_asked(const PlanningTask& task, const PlanningOptions& o) {
   files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
   planning.again = task.request.previous.has_value();
-  planning.assumed_links = task.assumed;
+  planning.assumed_links = task.assumed.links;
+  planning.assumed_networks = task.assumed.nodes;
   SearchClock clock{"searching", o.time_limit};
   auto request = task.request;
   request.should_stop = [&] { return clock.is_over(); };
@@ -134,6 +188,28 @@ files::Planning search_for(const PlanningTask& task, const PlanningOptions& o) {
   planning.searched = clock.elapsed();
   planning.cut_off = clock.cut_off() && !planning.answer.finished;  // finished: it was over when the time was
   return planning;
+}
+
+}  // namespace
+
+files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
+  auto planning = search_as_asked(task, o);
+  if (!task.other_precision) return planning;
+  auto first = std::move(planning);
+  PlanningTask other = task;
+  std::swap(other.request.precision, *other.other_precision);
+  auto second = search_as_asked(other, o);
+  const auto value = [](const files::Planning& p) {
+    return p.answer.best ? p.answer.best->value : std::numeric_limits<double>::infinity();
+  };
+  const bool other_is_better = value(second) < value(first);
+  const auto& worse = other_is_better ? first : second;
+  files::OtherPrecision lost{other_is_better ? task.request.precision : *task.other_precision, {}};
+  if (worse.answer.best) lost.iteration = worse.answer.best->iteration;
+  if (other_is_better) task = std::move(other);
+  auto& better = other_is_better ? second : first;
+  better.other_precision = lost;
+  return std::move(better);
 }
 
 simulate::Report forecast_of(const plan::Plan& plan, const PlanningTask& task) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct PlanningTask {
   search::PlanRequest request;
   cluster::Profile profile;  ///< knows every type of the pool, lists no devices
   ForecastSettings settings;
-  std::vector<cluster::AssumedLink> assumed;  ///< between zones that nobody measured
-  std::int64_t iterations = 0;                ///< of the run; 0: not known
+  AssumedNetworks assumed;
+  std::int64_t iterations = 0;                 ///< of the run; 0: not known
+  std::optional<Precision> other_precision{};  ///< that may be better than the request's
 };
 
 /// Devices that somebody else than the options found, and what an hour of one is billed there.
@@ -33,8 +35,9 @@ PlanningTask planning_task(const PlanningOptions&);
 /// Of the devices on offer.
 PlanningTask planning_task(const PlanningOptions&, const Offer&);
 
-/// The search, with an eye on the clock: the time limit, and a line on a terminal.
-files::Planning search_for(const PlanningTask&, const PlanningOptions&);
+/// The search, with an eye on the clock: the time limit, and a line on a terminal. Where another precision may be better, one search for
+/// each; the task becomes that of the better plan.
+files::Planning search_for(PlanningTask&, const PlanningOptions&);
 
 /// Of a plan that the search found.
 simulate::Report forecast_of(const plan::Plan&, const PlanningTask&);

@@ -6,12 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "app/common/networks.hpp"
 #include "app/common/plan_drawing.hpp"
 #include "app/common/planning_tables.hpp"
 #include "app/common/pool.hpp"
 #include "app/common/report_text.hpp"
 #include "app/common/stage_table.hpp"
-#include "app/common/zone_links.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
@@ -84,7 +84,8 @@ std::string proof_in_words(const search::PlanAnswer& answer) {
 
 std::string search_in_words(const files::Planning& planning) {
   const auto& answer = planning.answer;
-  const std::string work = text(answer.considered, " plans evaluated, ", answer.pruned, " pruned by estimates or bounds");
+  const std::string work = text(answer.considered, answer.considered == 1 ? " plan evaluated, " : " plans evaluated, ", answer.pruned,
+                                " pruned by estimates or bounds");
   if (answer.finished) return text("finished in ", planning.searched, ": ", work);
   if (planning.cut_off)
     return text("cut off after ", planning.searched, " by the time limit: ", work, "; more time may close the gap or find a better plan");
@@ -121,6 +122,23 @@ std::string links_in_words(const std::vector<cluster::AssumedLink>& links) {
   return links.size() > shown ? text(words, " and ", links.size() - shown, " more") : words;
 }
 
+std::string networks_in_words(const std::vector<cluster::NodeNetwork>& nodes) {
+  constexpr std::size_t shown = 3;
+  std::string words = "assumed: ";
+  for (std::size_t i = 0; i < std::min(nodes.size(), shown); ++i) words += (i == 0 ? "" : ", ") + network_in_words(nodes[i]);
+  if (nodes.size() > shown) words += text(" and ", nodes.size() - shown, " more");
+  return words + "; --nic says what a node has";
+}
+
+/// "fp16: 3.2 times as fast as in bf16"; why, where devices stay idle: the answer's table of devices says.
+std::string precision_in_words(Precision chosen, Seconds iteration, const files::OtherPrecision& other) {
+  if (!other.iteration) return text(to_string(chosen), ": no plan was found in ", to_string(other.precision));
+  const double ratio = other.iteration->value / iteration.value;
+  const auto than = text(" in ", to_string(other.precision));
+  if (ratio >= 1.05) return text(to_string(chosen), ": the pool is ", formatted("%.1f", ratio), " times as fast as", than);
+  return text(to_string(chosen), ": better than a plan", than, " that takes ", *other.iteration, " an iteration");
+}
+
 /// Runner-up plans that the forecast cannot tell from the best.
 std::string equal_in_words(const std::vector<search::RankedPlan>& alternatives) {
   const auto equal = std::ranges::count_if(alternatives, &search::RankedPlan::within_error);
@@ -139,10 +157,13 @@ Lines question(const files::Planning& planning, const plan::Plan* plan) {
   Lines lines{{"objective", objective_in_words(planning.objective)}};
   if (const auto names = search::names_of(planning.restrictions); !names.empty()) lines.emplace_back("restrict", joined(names));
   lines.emplace_back("devices", devices_in_words(planning.pool, plan));
+  if (!planning.assumed_networks.empty()) lines.emplace_back("network", networks_in_words(planning.assumed_networks));
   if (!planning.assumed_links.empty()) lines.emplace_back("links", links_in_words(planning.assumed_links));
   if (plan == nullptr) return lines;
   lines.emplace_back("model", text(plan->model.name, ", ", plan->global_batch, plan->global_batch == 1 ? " sequence of " : " sequences of ",
                                    plan->length, " tokens, ", to_string(plan->precision), experts_in_words(plan->model)));
+  if (planning.other_precision)
+    lines.emplace_back("precision", precision_in_words(plan->precision, planning.answer.best->iteration, *planning.other_precision));
   lines.emplace_back("plan", plan_in_words(*plan));
   return lines;
 }

@@ -211,7 +211,7 @@ std::string TextTable::print(const Style& style) const {
   }
   std::string header = print_row(titles, layout);
   header.pop_back();
-  std::string out = (style.colour ? "\033[1m" + header + "\033[0m" : header) + "\n" + rule + "\n";
+  std::string out = (style.colour ? text(bold, header, not_bold) : header) + "\n" + rule + "\n";
   for (const auto& row : rows_) {
     out += print_row(row.cells, layout);
     if (!row.note.empty()) out += "  " + row.note + "\n";

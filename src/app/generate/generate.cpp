@@ -100,7 +100,7 @@ class Stream {
  private:
   void write(const std::string& bytes) const {
     if (!shows_ || bytes.empty()) return;
-    write_output({}, terminal_ ? printable_lines(bytes) : bytes);
+    write_bytes(terminal_ ? printable_lines(bytes) : bytes);
   }
 
   const inference::Codec& codec_;

@@ -11,6 +11,7 @@
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/published_runs.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/published/comparison.hpp"
 #include "flotilla/published/express.hpp"
 
@@ -68,7 +69,7 @@ Imported a_published_run(const std::string& path, const ImportOptions& o) {
   FLOTILLA_REQUIRE(comparison.is_forecast() && expression.run, ErrorKind::unavailable, path, ": run ", in_quotes(run.id),
                    " is not forecast: ", comparison.reason);
   const std::filesystem::path folder{o.output.file};
-  std::filesystem::create_directories(folder);
+  files::make_own_folder(folder);
   const auto plan = (folder / "plan.json").string(), cluster = (folder / "cluster.json").string();
   files::write_library(cluster, {expression.run->profile, {expression.run->plan.model}});
   files::write_plan(plan, expression.run->plan);

@@ -12,7 +12,7 @@ namespace flotilla::app {
 
 int find_plan(std::span<const std::string> arguments) {
   const auto o = read_planning_options(arguments, options::environment());
-  const auto task = planning_task(o);
+  auto task = planning_task(o);
   auto planning = search_for(task, o);
   if (!planning.answer.best) {
     planning.answer.no_plan_reason = why_none(planning, o);

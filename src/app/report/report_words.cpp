@@ -15,7 +15,7 @@ std::string mix_in_words(const IncarnationHistory& h) {
   std::string words;
   for (const auto& group : h.devices)
     words += text(words.empty() ? "" : " + ", group.devices, " ", place_in_words(group.device_type, group.zone));
-  if (words.empty()) return h.ranks > 0 ? text(h.ranks, " ranks") : "not recorded";
+  if (words.empty()) return h.ranks > 0 ? text(h.ranks, h.ranks == 1 ? " rank" : " ranks") : "not recorded";
   return text(words, ", ", h.hosts(), h.hosts() == 1 ? " node" : " nodes");
 }
 

@@ -117,7 +117,7 @@ int simulate(std::span<const std::string> arguments) {
   if (o.basis.sailor_artifact)
     require_one_price(profile);
   else
-    join_zones(profile, measured, places_of(plan), o.basis.links);
+    join_nodes(profile, measured, places_of(plan), o.basis.networks);
   const Forecasting forecasting{subject_of(std::move(plan), profile, file), settings};
   if (!forecasting.subject().note.empty()) log::info(forecasting.subject().note);
   std::optional<MeasuredRun> run;

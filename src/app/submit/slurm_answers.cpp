@@ -31,7 +31,7 @@ std::string ask_slurm_cluster(const SubmitSettings& s, const std::string& file, 
   if (!s.answers.empty()) return files::read_text(fs::path{s.answers} / file);
   auto answer = slurm::answer_of(command);
   if (s.record.empty()) return answer;
-  files::make_folders(s.record);
+  files::make_own_folder(s.record);
   files::write_text(fs::path{s.record} / file, answer);
   return answer;
 }

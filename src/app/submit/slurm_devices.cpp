@@ -147,7 +147,9 @@ std::optional<NodeDevices> SlurmDevices::gpus_of(const slurm::SlurmNode& node, c
     note(text("partition ", p.name, ": nodes with ", best->count, " ", best->type, " have ", others,
               ", too: left out, a job takes one type of a node"));
   best->all = alone && others.empty();
-  const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus)), share = std::max(cpus / best->count, 1);
+  const int cpus = slurm::cpus_for(p, node);
+  int share = std::max(cpus / best->count, 1);
+  if (share > node.threads) share -= share % node.threads;
   best->cpus_each = settings_.cpus_per_task > 0 ? settings_.cpus_per_task : std::min(share, p.gpu_cpus.value_or(share));
   return best;
 }

@@ -24,10 +24,20 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-/// GiB that Slurm gives with one device where nothing is asked: what the partition says, else the whole node's.
+/// Where the site does not say how much a job gets, or by GPUs, Slurm 22.05 gives it all memory of a node, which only an idle one has;
+/// where it says so by CPUs, that may be more than a node has. Then the job must ask by number.
+bool asks_for_memory(const slurm::Partition& p, const slurm::SlurmNode& node, Bytes asked) {
+  if (!p.memory_counts || asked.count > 0) return false;
+  if (p.gpu_memory) return true;
+  return p.cpu_memory ? p.cpu_memory->count > node.memory.count / std::max(node.cpus, 1) : !p.node_memory;
+}
+
+/// GiB that Slurm gives with one device where nothing is asked: what the site says, else the device's part of the node's.
 double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
   const double share = std::max(devices.count, 1);
   if (asked.count > 0) return static_cast<double>(asked.count) / gibibyte / share;
+  if (p.gpu_memory && !devices.gres.empty()) return static_cast<double>(p.gpu_memory->count) / gibibyte;
+  if (asks_for_memory(p, node, asked)) return static_cast<double>(node.memory.count) / gibibyte / share;
   if (p.cpu_memory) return static_cast<double>(p.cpu_memory->count) / gibibyte * devices.cpus_each;
   return static_cast<double>((p.node_memory ? *p.node_memory : node.memory).count) / gibibyte / share;
 }
@@ -49,14 +59,33 @@ double units_per_hour(const slurm::SlurmCluster& slurm_cluster, const slurm::Par
   return slurm_cluster.largest_counts ? std::max({gres, cpu, memory}) + of_node : gres + cpu + memory + of_node;
 }
 
+/// Devices of a node that this much memory is enough for. What comes with a GPU is counted by Slurm whatever a job asks for.
+int with_memory(Bytes memory, const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
+  if (!p.memory_counts) return devices.count;
+  const double has = static_cast<double>(memory.count) / gibibyte, each = memory_each(p, node, devices, asked);
+  const bool by_node = asked.count > 0 || (p.node_memory && !p.cpu_memory && !p.gpu_memory);
+  if (by_node && each * std::max(devices.count, 1) > has) return 0;
+  const double least = p.gpu_memory ? static_cast<double>(p.gpu_memory->count) / gibibyte : by_node ? 0 : each;
+  return least > 0 ? static_cast<int>(std::min<double>(has / least, devices.count)) : devices.count;
+}
+
 /// Devices of a node that a job may have.
-int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, bool wait) {
+int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, const SubmitSettings& s) {
   if (!node.usable) return 0;
-  const int cpus = std::min(node.cpus, p.most_cpus.value_or(node.cpus));
-  const int by_cpus = devices.cpus_each > 0 ? cpus / devices.cpus_each : devices.count;
-  if (wait || node.idle) return std::min(devices.count, by_cpus);
+  const int cpus = slurm::cpus_for(p, node);
+  const int each = (devices.cpus_each + node.threads - 1) / node.threads * node.threads, by_cpus = each > 0 ? cpus / each : devices.count;
+  const int most = std::min(by_cpus, with_memory(node.memory, p, node, devices, s.memory));
+  if (s.wait || node.idle) return std::min(devices.count, most);
   if (!node.shared || p.exclusive) return 0;
-  return std::clamp(std::min(devices.count - devices.used, node.idle_cpus / devices.cpus_each), 0, by_cpus);
+  const int with_free = with_memory(node.idle_memory, p, node, devices, s.memory);
+  return std::clamp(std::min({devices.count - devices.used, node.idle_cpus / each, with_free}), 0, most);
+}
+
+/// A whole node has all of its CPUs, too: more than a partition with a limit gives of it.
+bool may_be_whole(const slurm::Partition& p, const slurm::SlurmNode& node) { return slurm::cpus_for(p, node) == node.cpus; }
+
+bool has_gpus(const slurm::SlurmNode& node) {
+  return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu"; });
 }
 
 /// A node of a kind.
@@ -70,20 +99,22 @@ struct Kind {
   NodeDevices devices;
   std::vector<NodeOfKind> nodes;
   double units = 0;
+  double memory = 0;  ///< GiB to ask for with a device; 0: what the site gives is right
 };
 
 /// Nodes of a partition that nothing can be had of now, by why.
 struct NodeCounts {
-  int broken = 0, booting = 0, kept = 0, short_of_cpus = 0, idle_cpus = 0;
-  std::string keeper, type;
+  int broken = 0, booting = 0, kept = 0, short_of_cpus = 0, short_of_memory = 0, idle_cpus = 0;
+  std::set<std::string> keepers;
+  std::string type;
 
   void count(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p) {
     if (!node.usable) {
       ++broken;
     } else if (node.booting) {
       ++booting;
-    } else if (node.shared && !p.exclusive && devices.used < devices.count) {
-      ++short_of_cpus;
+    } else if ((node.idle || (node.shared && !p.exclusive)) && devices.used < devices.count) {
+      ++(node.idle_cpus < devices.cpus_each ? short_of_cpus : short_of_memory);
       idle_cpus = std::max(idle_cpus, node.idle_cpus);
       type = devices.type;
     }
@@ -96,9 +127,13 @@ struct NodeCounts {
     };
     say(broken, " node is", " nodes are", " down, drained, reserved or failing");
     say(booting, " node is", " nodes are", " starting: --submit.wait counts what starts");
-    say(kept, " free node is", " free nodes are", text(" kept for a reservation (", keeper, ") that the job would meet"));
+    std::string names;
+    for (const auto& name : keepers) names += (names.empty() ? "" : ", ") + name;
+    say(kept, " free node is", " free nodes are", text(" kept for a reservation (", names, ") that the job would meet"));
     const auto hint = idle_cpus > 0 ? text(" (", idle_cpus, " are): --submit.cpus-per-task ", idle_cpus, " asks for fewer") : "";
     say(short_of_cpus, " node has", " nodes have", text(" free ", type, " but not as many free CPUs as they are given", hint));
+    say(short_of_memory, " node has", " nodes have",
+        text(" free ", type, " but not as much free memory as they are given: --submit.memory asks for less of a node"));
     return notes;
   }
 };
@@ -132,6 +167,7 @@ class Collector {
     share_limits();
     level_nodes();
     for (const auto& words : devices_.notes()) offers_.notes.push_back(words);
+    offers_.only_unknown = unknown_ && !known_;
     return std::move(offers_);
   }
 
@@ -197,22 +233,28 @@ class Collector {
     for (const auto n : p.nodes) {
       const auto& node = slurm_cluster_.nodes[n];
       const auto devices = devices_.of(node, p);
+      known_ = known_ || devices;
+      unknown_ = unknown_ || (!devices && has_gpus(node));
       if (!devices || taken_[n]) continue;
-      const int has = available(node, *devices, p, s_.wait);
+      const int has = available(node, *devices, p, s_);
       if (has == 0) {
         out.count(node, *devices, p);
         continue;
       }
       if (const auto* reservation = reservation_of(n, p)) {
         ++out.kept;
-        out.keeper = slurm::is_plain(reservation->name) ? reservation->name : "?";
+        out.keepers.insert(slurm::is_plain(reservation->name) ? reservation->name : "?");
         continue;
       }
       taken_[n] = true;
       auto& kind = kinds[{devices->type, devices->gres, devices->constraint}];
-      if (kind.nodes.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory)};
+      if (kind.nodes.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory), 0};
+      if (asks_for_memory(p, node, s_.memory)) {
+        const double each = memory_each(p, node, *devices, s_.memory);
+        kind.memory = kind.memory > 0 ? std::min(kind.memory, each) : each;
+      }
       kind.devices.cpus_each = std::min(kind.devices.cpus_each, devices->cpus_each);
-      kind.nodes.push_back({has, devices->count, devices->all && (node.idle || s_.wait)});
+      kind.nodes.push_back({has, devices->count, devices->all && may_be_whole(p, node) && (node.idle || s_.wait)});
     }
     for (const auto& words : out.in_words(p.name)) note(words);
     for (const auto& [key, kind] : kinds) offer(p, kind);
@@ -235,7 +277,7 @@ class Collector {
     const int rest = static_cast<int>(kind.nodes.size()) - nodes;
     if (rest > 0)
       note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,
-                " devices of a node are asked for, or no more nodes may be"));
+                per_node == 1 ? " device" : " devices", " of a node asked for, or no more nodes may be"));
     // Plans tell places apart by type and partition: of two gres that mean the same type there the one with more devices counts.
     SlurmOffer offer{p.name,
                      d.type,
@@ -244,6 +286,8 @@ class Collector {
                      nodes,
                      per_node,
                      d.cpus_each,
+                     std::max(p.fewest_nodes, 1),
+                     {static_cast<std::int64_t>(kind.memory * gibibyte)},
                      whole && per_node == share,
                      kind.units,
                      p.limit ? to_string(*p.limit) : "none",
@@ -348,6 +392,7 @@ class Collector {
   std::string host_ = host_name();
   std::map<std::size_t, std::vector<const slurm::Reservation*>> reserved_;  ///< by node
   std::vector<bool> taken_;
+  bool known_ = false, unknown_ = false;  ///< nodes whose devices are types of plans, and nodes with others
   SlurmOffers offers_;
 };
 
@@ -361,13 +406,13 @@ std::string sentence_of(const std::vector<std::string>& notes) {
 
 SlurmOffers offers_of(const slurm::SlurmCluster& slurm_cluster, const SubmitOptions& o, DeviceNames& names) {
   auto offers = Collector{slurm_cluster, o, names}.collect();
-  const bool gpus = std::ranges::any_of(slurm_cluster.nodes, [](const auto& node) {
-    return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu"; });
-  });
+  const bool gpus = std::ranges::any_of(slurm_cluster.nodes, has_gpus);
   FLOTILLA_REQUIRE(!offers.all.empty() || gpus || !o.submit.device_types.empty() || slurm_cluster.partitions.empty(),
                    ErrorKind::unavailable, "the site has no GPUs; --submit.device-types partition:",
                    slurm::is_plain(slurm_cluster.partitions.front().name) ? slurm_cluster.partitions.front().name : "NAME",
                    "=CPU --submit.cpus-per-task N plans over CPUs", sentence_of(offers.notes));
+  FLOTILLA_REQUIRE(!offers.only_unknown, ErrorKind::unavailable, "the site has no whole devices of types that plans know",
+                   sentence_of(offers.notes));
   FLOTILLA_REQUIRE(!offers.all.empty(), ErrorKind::unavailable,
                    o.submit.wait ? "the site has no devices that a job may use" : "no device is free now",
                    o.submit.wait ? "" : "; --submit.wait plans over what is busy too", sentence_of(offers.notes));

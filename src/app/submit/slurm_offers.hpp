@@ -14,6 +14,8 @@ struct SlurmOffer {
   int nodes = 0;
   int per_node = 0;  ///< devices to take of each
   int cpus_each = 1;
+  int fewest_nodes = 1;       ///< that the partition gives a job
+  Bytes memory_each{};        ///< to ask for with a device; 0: what the site gives with it is right
   bool whole = false;         ///< these are all devices of its nodes, and nothing else runs there: nodes can be asked for whole
   double units_per_hour = 0;  ///< billed for one device with its CPUs and memory; 0: the site bills nothing
   std::string time_limit;     ///< for people
@@ -24,6 +26,7 @@ struct SlurmOffer {
 struct SlurmOffers {
   std::vector<SlurmOffer> all;
   std::vector<std::string> notes;  ///< what was left out or guessed, and what to write
+  bool only_unknown = false;       ///< nodes have devices, and none of a type that plans know
 };
 
 /// What a job may ask for: of every open partition that lets it run long enough (those that the options name), what is free now or, with

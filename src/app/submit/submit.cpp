@@ -1,5 +1,6 @@
 #include "app/submit/submit.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "app/common/planning_economics.hpp"
@@ -8,6 +9,7 @@
 #include "app/submit/submit_text.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/slurm/run_program.hpp"
@@ -19,12 +21,25 @@ namespace {
 constexpr Seconds sbatch_patience{60};
 constexpr double any_plan = 0.99;  // tolerance of a try of fewer nodes: whether anything fits is all that is asked
 
+/// A batch that fits where the request's does: but for GPipe's, a pipeline holds no more micro-batches at once than it has stages, and more
+/// of them would only take longer to simulate. Halves, for restrictions may ask for a number that divides.
+int smallest_alike(const search::PlanRequest& request, int devices) {
+  int batch = request.global_batch;
+  if (request.constraints.schedule == plan::ScheduleKind::gpipe) return batch;
+  const int enough = 4 * devices * std::max(request.constraints.microbatch.value_or(1), 1);
+  while (batch % 2 == 0 && batch / 2 >= enough) batch /= 2;
+  return batch;
+}
+
 /// Whether a plan fits when every offer gives `nodes` nodes at most.
 bool fits_on(int nodes, const PlanningTask& task, const std::vector<Taken>& taken) {
   PlanningTask small = task;
   small.request.pool.clear();
   for (const auto& t : taken)
     small.request.pool.push_back({t.offer.type, t.offer.partition, std::min(nodes, t.nodes) * t.per_node, t.per_node});
+  int devices = 0;
+  for (const auto& entry : small.request.pool) devices += entry.count;
+  small.request.global_batch = smallest_alike(small.request, devices);
   small.request.alternatives = 0;
   small.request.tolerance = any_plan;
   small.request.objective = {};
@@ -34,16 +49,17 @@ bool fits_on(int nodes, const PlanningTask& task, const std::vector<Taken>& take
 
 /// The fewest nodes of each that still hold the model when all are at their fewest, by doubling: a requeued job may start with these.
 void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
+  if (std::ranges::none_of(taken, &Taken::whole_nodes)) return;
   int most = 0;
   for (const auto& t : taken) most = std::max(most, t.nodes);
   int nodes = 1;
   while (nodes < most && !fits_on(nodes, task, taken)) nodes *= 2;
   // Of parts of nodes Slurm would give the fewest at once: those are asked for by number.
-  for (auto& t : taken) t.fewest_nodes = t.whole_nodes() ? std::min(nodes, t.nodes) : t.nodes;
+  for (auto& t : taken) t.fewest_nodes = t.whole_nodes() ? std::min(std::max(nodes, t.offer.fewest_nodes), t.nodes) : t.nodes;
 }
 
 void plan_over(Submission& s, const SubmitOptions& o) {
-  const auto task = planning_task(o.planning, offer_of(s.offers.all));
+  auto task = planning_task(o.planning, offer_of(s.offers.all));
   s.planning = search_for(task, o.planning);
   const auto& best = s.planning.answer.best;
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
@@ -89,6 +105,14 @@ void write_script(Submission& s, const SubmitOptions& o) {
   s.file = file.string();
 }
 
+/// The job is this program: built without kernels for GPUs, it computes on CPUs wherever it runs.
+void note_missing_kernels(SlurmOffers& offers) {
+  const auto kernels = compute::kernels_description();
+  const bool gpus = std::ranges::any_of(offers.all, [](const auto& offer) { return !offer.gres.empty(); });
+  if (gpus && kernels.starts_with("none"))
+    offers.notes.push_back(text("this program has no kernels for GPUs (", kernels, "): its jobs compute on the nodes' CPUs"));
+}
+
 void show(const Submission& s, const SubmitOptions& o) {
   const bool to_terminal = o.planning.output.file.empty();
   if (o.planning.output.json) return write_output(o.planning.output, submission_json(s));
@@ -108,8 +132,9 @@ int submit(const SubmitOptions& o) {
   const auto catalogue = catalogue_of(o.planning.basis);
   DeviceNames names{library.profile, catalogue};
   s.offers = offers_of(s.slurm_cluster, o, names);
+  note_missing_kernels(s.offers);
   plan_over(s, o);
-  s.script = slurm::script_text(script_for(s.taken, o, remarks_of(s)));
+  s.script = slurm::script_text(script_for(s.taken, o, s.planning.answer.best->plan.precision, remarks_of(s)));
   write_script(s, o);
   if (s.file.size() > 0 && o.submit.script.empty())
     files::write_text(std::filesystem::path{o.run_directory} / "submission.json", submission_json(s));

@@ -31,13 +31,13 @@ fs::path library_file(const SubmitSettings& s) {
   return place;
 }
 
-/// What the command line said of the training: the job must be told, too.
-std::vector<std::string> arguments_of(const SubmitOptions& o) {
+/// What the command line said of the training: the job must be told, too. It needs the plan's precision where that was left open.
+std::vector<std::string> arguments_of(const SubmitOptions& o, Precision precision) {
   std::vector<std::string> arguments{"train"};
   if (!o.job_file.empty()) arguments.push_back(o.job_file);
   for (const auto& s : o.planning.settings)
     if (s.origin == options::Origin::command_line && (s.section == "model" || s.section == "training"))
-      arguments.push_back(text("--", s.name, "=", s.value));
+      arguments.push_back(text("--", s.name, "=", s.name == "training.precision" ? to_string(precision) : s.value));
   return arguments;
 }
 
@@ -81,7 +81,7 @@ std::vector<Taken> taken_by(const plan::Plan& plan, const PlanningTask& task, co
       if (other.type == offer.type) size = std::min(size, other.per_node);
     // A forecast's node is the smallest of its type; a larger one stands for several.
     const int hosts = static_cast<int>(place->second.size()), of_a_node = std::max(offer.per_node / size, 1);
-    Taken t{offer, (hosts + of_a_node - 1) / of_a_node, most * std::min(of_a_node, hosts), 0};
+    Taken t{offer, std::max((hosts + of_a_node - 1) / of_a_node, offer.fewest_nodes), most * std::min(of_a_node, hosts), 0};
     t.fewest_nodes = t.nodes;
     taken.push_back(std::move(t));
   }
@@ -94,7 +94,8 @@ double units_per_hour(const std::vector<Taken>& taken) {
   return units;
 }
 
-slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o, const std::vector<std::string>& remarks) {
+slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o, Precision precision,
+                         const std::vector<std::string>& remarks) {
   const auto& s = o.submit;
   const auto modules = modules_of(o, taken);
   slurm::Script script;
@@ -105,6 +106,7 @@ slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o
         t.offer.partition, s.fixed_nodes ? t.nodes : t.fewest_nodes, t.nodes, t.per_node, t.offer.cpus_each, "", t.offer.constraint, {},
         t.whole_nodes()};
     if (!t.offer.gres.empty()) request.gres = text(t.offer.gres, ":", t.per_node);
+    if (t.offer.memory_each.count > 0) request.memory = Bytes{t.offer.memory_each.count * t.per_node};
     if (const auto its = modules.of_partition.find(t.offer.partition); its != modules.of_partition.end()) request.modules = its->second;
     script.components.push_back(std::move(request));
   }
@@ -120,7 +122,7 @@ slurm::Script script_for(const std::vector<Taken>& taken, const SubmitOptions& o
   script.folder = fs::current_path().string();
   script.library = library_file(s).string();
   script.program = this_program().string();
-  script.arguments = arguments_of(o);
+  script.arguments = arguments_of(o, precision);
   script.run_directory = o.run_directory;
   script.modules = modules.all;
   return script;

@@ -25,6 +25,6 @@ std::vector<Taken> taken_by(const plan::Plan&, const PlanningTask&, const std::v
 double units_per_hour(const std::vector<Taken>&);
 
 /// The script's content. `program` and `folder` are absolute. Throws Error{usage, unavailable}.
-slurm::Script script_for(const std::vector<Taken>&, const SubmitOptions&, const std::vector<std::string>& remarks);
+slurm::Script script_for(const std::vector<Taken>&, const SubmitOptions&, Precision, const std::vector<std::string>& remarks);
 
 }  // namespace flotilla::app

@@ -54,8 +54,9 @@ class Training {
   session::SegmentResult run() {
     find_checkpoint();
     if (world_.rank() == Rank{0})
-      log::info("incarnation ", allocation_.incarnation(), " of ", job_.run.directory, ": ", world_.size(), " ranks; ",
-                resumes_ ? text("resuming after step ", saved_->manifest.step) : "a new run", "; measuring and planning");
+      log::info("incarnation ", allocation_.incarnation(), " of ", job_.run.directory, ": ", world_.size(),
+                world_.size() == 1 ? " rank; " : " ranks; ", resumes_ ? text("resuming after step ", saved_->manifest.step) : "a new run",
+                "; measuring and planning");
     choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
     const auto result = run_->run(place_.plan_of(session::phase_after(place_.phases, steps_done_)));
@@ -246,7 +247,7 @@ class Training {
       table += text("all ", first_step, " steps are already done: nothing to do (--training.steps)\n");
     else if (first_step > 0)
       table += text("resumed after step ", first_step, " (incarnation ", allocation_.incarnation(), ")\n");
-    print(printable_lines(table));
+    print(table);
   }
 
   const comm::World& world_;

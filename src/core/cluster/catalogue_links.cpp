@@ -3,15 +3,10 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/cluster/catalogue.hpp"
+#include "link_side.hpp"
 
 namespace flotilla::cluster {
 namespace {
-
-/// One end of a link: what a device or a node of a type can send.
-struct LinkSide {
-  double rate, latency, error;
-  int lanes;
-};
 
 LinkSide inside_node(const CatalogueEntry& e) {
   return {e.node_pair_rate.value * e.node_share.value, e.node_latency.value, e.link_error.value,
@@ -21,15 +16,6 @@ LinkSide inside_node(const CatalogueEntry& e) {
 LinkSide on_network(const CatalogueEntry& e) {
   return {e.network_card_rate.value * e.network_share.value, e.network_latency.value, e.link_error.value,
           std::max(1, static_cast<int>(e.network_cards.value))};
-}
-
-/// The slower end decides the rate, the later one the latency; messages find as many lanes as the end that has fewer.
-LinkSide both(const LinkSide& a, const LinkSide& b) {
-  return {std::min(a.rate, b.rate), std::max(a.latency, b.latency), std::max(a.error, b.error), std::min(a.lanes, b.lanes)};
-}
-
-Link link_of(LinkLevel level, const std::string& from, const std::string& to, const LinkSide& end) {
-  return {level, from, to, {{{0}, {end.latency}, {end.rate}}}, end.error, end.lanes};
 }
 
 const CatalogueEntry& entry_of(const Catalogue& catalogue, const std::string& type) {

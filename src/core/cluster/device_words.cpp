@@ -100,16 +100,24 @@ bool agrees(const CatalogueEntry& entry, const Beside& said) {
   constexpr double gibi = 1024.0 * 1024.0 * 1024.0, giga = 1e9;
   if (!said.form.empty() && said.form != entry.form) return false;
   return !said.gigabytes ||
-         (*said.gigabytes >= std::floor(entry.memory.value / gibi) && *said.gigabytes <= std::ceil(entry.memory.value / giga));
+         (*said.gigabytes >= std::floor(entry.memory.value / gibi) && *said.gigabytes <= std::round(entry.memory.value / giga));
 }
 
-/// What stands behind the name in the word, however both are separated; nothing where the word does not begin with it.
+/// What stands behind the name in the word, however both are separated; nothing where the word does not begin with it. Digits that the
+/// name parts, the word must part, too, and none else: "mi5016gb" is no MI50-16, "rtx 40 80gb" no RTX-4080.
 std::optional<std::string_view> behind(std::string_view word, std::string_view name) {
   std::size_t at = 0;
+  bool parted = false;
   for (char c : name) {
-    if (separates(c)) continue;
+    if (separates(c)) {
+      parted = true;
+      continue;
+    }
+    const auto begin = at;
     while (at < word.size() && separates(word[at])) ++at;
     if (at == word.size() || word[at] != std::tolower(static_cast<unsigned char>(c))) return std::nullopt;
+    if (begin > 0 && digit(word[begin - 1]) && digit(c) && parted != (at > begin)) return std::nullopt;
+    parted = false;
     ++at;
   }
   return word.substr(at);
@@ -131,6 +139,20 @@ bool is_slice(std::string_view word) {
 bool begins_with(std::string_view word, std::string_view small) {
   return word.size() >= small.size() &&
          std::ranges::equal(word.substr(0, small.size()), small, {}, [](unsigned char c) { return std::tolower(c); });
+}
+
+/// Whether the brands in the word are of the card's vendor.
+bool is_of_its_vendor(const CatalogueEntry& entry, std::string_view word) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> brands{{{"nvidia", "NVIDIA"},
+                                                                                 {"tesla", "NVIDIA"},
+                                                                                 {"geforce", "NVIDIA"},
+                                                                                 {"amd", "AMD"},
+                                                                                 {"instinct", "AMD"},
+                                                                                 {"radeon", "AMD"},
+                                                                                 {"intel", "Intel"}}};
+  const std::string_view vendor = entry.vendor.empty() ? "NVIDIA" : std::string_view{entry.vendor};
+  return entry.kind == DeviceKind::cpu ||
+         std::ranges::all_of(brands, [&](const auto& brand) { return word.find(brand.first) == word.npos || brand.second == vendor; });
 }
 
 /// The word, then without one vendor's name in front after the other; what sites put in front ("gpu_", "GPU_SKU:") is no name either.
@@ -201,10 +223,12 @@ DeviceWord read_device_word(const Catalogue& catalogue, std::string_view word) {
   read.slice = is_slice(small);
   if (read.slice) return read;
   for (const auto part : beginnings(small)) {
+    // A name that a catalogue gives with its vendor is right in any case.
+    const auto may_be = [&](const auto& entry) { return part.size() == small.size() || is_of_its_vendor(entry, small); };
     for (const auto& entry : catalogue)
-      if (names_exactly(entry, part)) return {{&entry}, false};
+      if (names_exactly(entry, part) && may_be(entry)) return {{&entry}, false};
     for (const auto& entry : catalogue)
-      if (entry.kind == DeviceKind::gpu) add_matches(read.may_be, entry, part);
+      if (entry.kind == DeviceKind::gpu && may_be(entry)) add_matches(read.may_be, entry, part);
     if (!read.may_be.empty()) break;
   }
   std::ranges::stable_sort(read.may_be, {}, [](const auto* entry) { return entry->memory.value; });

@@ -18,6 +18,10 @@ const Device& device_of(const Profile& profile, Rank rank) {
 
 namespace {
 
+bool joins_types(const Link& link, const std::string& a, const std::string& b) {
+  return (link.from == a && link.to == b) || (link.from == b && link.to == a);
+}
+
 /// The ends of a link as its level names them, best first: a place that was measured, one measured the other way, a kind of device.
 struct Ends {
   LinkLevel level;
@@ -25,10 +29,10 @@ struct Ends {
 
   /// 0: another pair's link.
   int match(const Link& link) const {
+    if (link.stated_zone) return 0;
     if (link.from == from && link.to == to) return 3;
     if (link.from == to && link.to == from) return 2;
-    const bool types = (link.from == from_type && link.to == to_type) || (link.from == to_type && link.to == from_type);
-    return types ? 1 : 0;
+    return joins_types(link, from_type, to_type) ? 1 : 0;
   }
 };
 
@@ -52,7 +56,7 @@ Seconds time_of(const Link& link, const std::vector<LinkPiece>& pieces, Bytes si
 const Link* slowest_of(const Profile& profile, LinkLevel level) {
   const Link* slowest = nullptr;
   for (const Link& link : profile.links)
-    if (link.level == level &&
+    if (link.level == level && !link.stated_zone &&
         (!slowest || time_of(link, link.pieces, reference_size) > time_of(*slowest, slowest->pieces, reference_size)))
       slowest = &link;
   return slowest;
@@ -64,8 +68,18 @@ Seconds transfer_time(const Link& link, Bytes size) { return time_of(link, link.
 
 Seconds sum_time(const Link& link, Bytes size) { return time_of(link, link.sum_pieces, size); }
 
+const Link* stated_link(const Profile& profile, const Device& a, const Device& b) {
+  if (a.zone != b.zone || a.host == b.host) return nullptr;
+  const auto found = std::ranges::find_if(profile.links, [&](const Link& link) {
+    return link.stated_zone == a.zone && (link.from.empty() || joins_types(link, a.type, b.type));
+  });
+  return found == profile.links.end() ? nullptr : &*found;
+}
+
 const Link& link_between(const Profile& profile, Rank a, Rank b) {
-  const Ends wanted = ends(device_of(profile, a), device_of(profile, b));
+  const Device &one = device_of(profile, a), &other = device_of(profile, b);
+  if (const auto* stated = stated_link(profile, one, other)) return *stated;
+  const Ends wanted = ends(one, other);
   const Link* best = nullptr;
   int best_match = 0;
   for (const Link& link : profile.links) {

@@ -10,8 +10,10 @@ namespace {
 
 const ProductFigures& half_of(const CatalogueEntry& e) { return e.bf16.peak.known() ? e.bf16 : e.fp16; }
 
-/// Figures that nobody measured say so in their source.
-bool is_estimate(const Figure& figure) { return !figure.known() || figure.source.starts_with("Estimate"); }
+/// Figures that nobody measured of the type say so in their source: estimates, and what is taken over from another type.
+bool is_estimate(const Figure& figure) {
+  return !figure.known() || figure.source.starts_with("Estimate") || figure.source.starts_with("as of ");
+}
 
 double distance(const CatalogueEntry& a, const CatalogueEntry& b) {
   return std::abs(std::log(half_of(a).peak.value / half_of(b).peak.value)) +

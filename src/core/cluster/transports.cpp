@@ -99,7 +99,7 @@ Profile over(const Profile& profile, Transport transport) {
   FLOTILLA_ASSERT(transport != Transport::host, "links between hosts are the profile's own");
   Profile device_profile = profile;
   for (auto& type : device_profile.device_types) type.to_device = type.to_host = {};
-  device_profile.links.clear();
+  std::erase_if(device_profile.links, [](const Link& link) { return !link.stated_zone; });  // of a network, whoever uses it
   device_profile.device_links.clear();
   for (const auto& known : profile.device_links)
     if (known.transport == transport && known.refusal.empty()) device_profile.links.push_back(known.link);

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/cluster/catalogue.hpp"
+#include "flotilla/cluster/node_networks.hpp"
 
 namespace flotilla::cluster {
 namespace {
 
-const std::array<std::string, 4> distance_names{"region", "continent", "world", "unknown"};  // in the order of ZoneDistance
+const std::array<std::string, 5> distance_names{"cluster", "region", "continent", "world", "unknown"};  // in the order of ZoneDistance
 
 constexpr double assumed_error = 0.5;  // relative, of transfer times over a link that nobody measured
 
@@ -29,6 +31,7 @@ Assumption assumption_for(ZoneDistance distance) {
   switch (distance) {
     case ZoneDistance::region: return {4, {1.5e9}, {1e-3}};
     case ZoneDistance::world: return {2, {0.125e9}, {75e-3}};
+    case ZoneDistance::cluster:
     case ZoneDistance::continent:
     case ZoneDistance::unknown: break;
   }
@@ -143,12 +146,47 @@ bool has_fit(const Profile& profile, const TypeInZone& a, const TypeInZone& b) {
   });
 }
 
-/// All messages of a node of the type to others of its zone together; nothing where the profile does not say.
-std::optional<BytesPerSecond> node_rate(const Profile& profile, const std::string& type) {
-  for (const Link& link : profile.links)
-    if (link.level == LinkLevel::zone && link.from == type && link.to == type && !link.pieces.empty())
-      return BytesPerSecond{link.pieces.back().bandwidth.value * std::max(1, link.lanes)};
-  return std::nullopt;
+/// All messages of a node together.
+BytesPerSecond node_rate(const NodeNetwork& node) { return {node.card.value * node.cards}; }
+
+/// The slowest of the nodes in two zones; nothing where the profile tells of none.
+std::optional<NodeNetwork> slowest_node(const Profile& profile, const std::vector<TypeInZone>& places) {
+  std::optional<NodeNetwork> slowest;
+  for (const auto& place : places)
+    if (const auto node = network_of(profile, place); node && (!slowest || node_rate(*node) < node_rate(*slowest))) slowest = node;
+  return slowest;
+}
+
+bool is_stated(const Profile& profile, const std::string& zone) {
+  return std::ranges::any_of(profile.links, [&](const Link& link) { return link.stated_zone == zone; });
+}
+
+/// Whether the profile joins zones by the types of their nodes, as the catalogue does.
+bool joins_types(const Profile& profile, const std::vector<TypeInZone>& places) {
+  return std::ranges::all_of(places, [&](const TypeInZone& place) {
+    return std::ranges::any_of(profile.links, [&](const Link& link) { return link.level == LinkLevel::wide && link.from == place.type; });
+  });
+}
+
+/// What joins two zones of one cluster: what the nodes of either have inside them. Nothing where nobody knows what they have.
+std::optional<AssumedLink> join_in_cluster(Profile& profile, const std::string& zone, const std::string& other,
+                                           const std::vector<TypeInZone>& places) {
+  const auto node = slowest_node(profile, places);
+  if (!node) return std::nullopt;
+  if (is_stated(profile, zone) || is_stated(profile, other) || !joins_types(profile, places))
+    profile.links.push_back({LinkLevel::wide, zone, other, {{{0}, wide_latency, node->card}}, assumed_error, node->cards});
+  return AssumedLink{zone, other, ZoneDistance::cluster, node_rate(*node), wide_latency};
+}
+
+AssumedLink join_by_distance(Profile& profile, const std::string& zone, const std::string& other, ZoneDistance distance,
+                             const std::vector<TypeInZone>& places) {
+  auto assumed = assumed_link(distance);
+  assumed.from = zone, assumed.to = other;
+  if (const auto node = slowest_node(profile, places)) assumed.bandwidth = std::min(assumed.bandwidth, node_rate(*node));
+  const int lanes = assumption_for(distance).lanes;
+  profile.links.push_back(
+      {LinkLevel::wide, zone, other, {{{0}, assumed.latency, {assumed.bandwidth.value / lanes}}}, assumed_error, lanes});
+  return assumed;
 }
 
 /// Places of either zone between which some types have no fit; none: all of them were measured.
@@ -172,6 +210,7 @@ bool has_measured_wide_links(const Profile& measured) {
 
 ZoneDistance distance_between(const std::string& zone, const std::string& other) {
   const auto here = place_of(zone), there = place_of(other);
+  if (!here && !there) return ZoneDistance::cluster;
   if (!here || !there) return ZoneDistance::unknown;
   if (here->region == there->region) return ZoneDistance::region;
   return here->continent == there->continent ? ZoneDistance::continent : ZoneDistance::world;
@@ -182,12 +221,13 @@ std::string to_string(ZoneDistance distance) { return distance_names.at(static_c
 ZoneDistance parse_zone_distance(const std::string& name) {
   const auto found = std::ranges::find(distance_names, name);
   FLOTILLA_REQUIRE(found != distance_names.end(), ErrorKind::bad_input, "no distance of zones is called '", name.substr(0, 60),
-                   "'; expected region, continent, world or unknown");
+                   "'; expected cluster, region, continent, world or unknown");
   return static_cast<ZoneDistance>(found - distance_names.begin());
 }
 
 std::string in_words(ZoneDistance distance) {
   switch (distance) {
+    case ZoneDistance::cluster: return "taken for one cluster";
     case ZoneDistance::region: return "one region";
     case ZoneDistance::continent: return "regions of one continent";
     case ZoneDistance::world: return "different continents";
@@ -201,7 +241,8 @@ AssumedLink assumed_link(ZoneDistance distance) {
   return {"", "", distance, {assumed.lanes * assumed.lane.value}, assumed.latency};
 }
 
-std::vector<AssumedLink> assume_wide_links(Profile& profile, const Profile& measured, const std::vector<TypeInZone>& places) {
+std::vector<AssumedLink> assume_wide_links(Profile& profile, const Profile& measured, const std::vector<TypeInZone>& places,
+                                           bool one_cluster) {
   std::set<std::string> zones;
   for (const auto& place : places) zones.insert(place.zone);
   const bool some_measured = has_measured_wide_links(measured);
@@ -209,16 +250,11 @@ std::vector<AssumedLink> assume_wide_links(Profile& profile, const Profile& meas
   for (auto zone = zones.begin(); zone != zones.end(); ++zone)
     for (auto other = std::next(zone); other != zones.end(); ++other) {
       const auto unknown = not_fitted(measured, places, *zone, *other);
-      const auto distance = distance_between(*zone, *other);
-      if (unknown.empty() || has_link(profile, *zone, *other) || (distance == ZoneDistance::unknown && some_measured)) continue;
-      auto assumed = assumed_link(distance);
-      assumed.from = *zone, assumed.to = *other;
-      for (const auto& place : unknown)
-        if (const auto rate = node_rate(profile, place.type)) assumed.bandwidth = std::min(assumed.bandwidth, *rate);
-      const int lanes = assumption_for(distance).lanes;
-      profile.links.push_back(
-          {LinkLevel::wide, *zone, *other, {{{0}, assumed.latency, {assumed.bandwidth.value / lanes}}}, assumed_error, lanes});
-      all.push_back(std::move(assumed));
+      const auto distance = one_cluster ? ZoneDistance::cluster : distance_between(*zone, *other);
+      const bool says_nothing = distance == ZoneDistance::unknown || distance == ZoneDistance::cluster;
+      if (unknown.empty() || has_link(profile, *zone, *other) || (says_nothing && some_measured)) continue;
+      auto near = distance == ZoneDistance::cluster ? join_in_cluster(profile, *zone, *other, unknown) : std::nullopt;
+      all.push_back(near ? *near : join_by_distance(profile, *zone, *other, distance, unknown));
     }
   return all;
 }

@@ -122,7 +122,8 @@ std::string binding_of(const PlanRequest& request, const cluster::Profile& libra
       limits.usd_per_hour.value_or(0), " USD");
   add(limits.iterations_per_second && best.iteration.value * *limits.iterations_per_second >= tuning::at_limit,
       limits.iterations_per_second.value_or(0), " iterations/s at least");
-  add(limits.devices && best.devices >= tuning::at_limit * *limits.devices, "at most ", limits.devices.value_or(0), " devices");
+  add(limits.devices && best.devices >= tuning::at_limit * *limits.devices, "at most ", limits.devices.value_or(0),
+      limits.devices.value_or(0) == 1 ? " device" : " devices");
   const std::string types = exhausted(used, request.pool);
   add(!types.empty(), "devices of ", types);
   add(all.empty() && static_cast<int>(best.plan.stages.front().replicas.size()) >= request.global_batch, "the batch of ",

@@ -234,7 +234,7 @@ std::vector<bench::BenchReport> read_bench_history(const fs::path& folder, std::
 }
 
 fs::path add_to_bench_history(const fs::path& folder, const bench::BenchReport& report) {
-  make_folders(folder);
+  make_own_folder(folder);
   fs::path path = folder / text(name_of(report), history_ending);
   for (int copy = 2; facts_of(path); ++copy) path = folder / text(name_of(report), "-", copy, history_ending);
   write_text(path, bench_to_json(report));

@@ -69,6 +69,16 @@ Node assumed_link_node(const cluster::AssumedLink& link) {
                       {"latency_s", link.latency.value}};
 }
 
+Node assumed_network_node(const cluster::NodeNetwork& node) {
+  return Node::Object{{"type", node.type}, {"zone", node.zone}, {"cards", node.cards}, {"card_bytes_per_s", node.card.value}};
+}
+
+Node other_precision_node(const std::optional<OtherPrecision>& other) {
+  if (!other) return {};
+  return Node::Object{{"precision", to_string(other->precision)},
+                      {"iteration_s", other->iteration ? Node{other->iteration->value} : Node{}}};
+}
+
 Node run_node(const std::optional<search::RunTotals>& run) {
   if (!run) return {};
   return Node::Object{{"iterations", run->iterations},
@@ -166,6 +176,21 @@ cluster::AssumedLink assumed_link_of(const Json& object) {
           {object.get_double("latency_s", 0)}};
 }
 
+cluster::NodeNetwork assumed_network_of(const Json& object) {
+  object.expect_keys({"type", "zone", "cards", "card_bytes_per_s"});
+  return {object.get_string("type"),
+          object.get_string("zone"),
+          object.get_int("cards", 1, 1 << 20),
+          {object.get_double("card_bytes_per_s", 0)}};
+}
+
+OtherPrecision other_precision_of(const Json& object) {
+  object.expect_keys({"precision", "iteration_s"});
+  OtherPrecision other{parse_at(object.at("precision"), [](const std::string& name) { return parse_precision(name); }), {}};
+  if (!object.at("iteration_s").is_null()) other.iteration = Seconds{object.get_double("iteration_s", 0)};
+  return other;
+}
+
 search::RunTotals run_of(const Json& object) {
   object.expect_keys(
       {"iterations", "tokens", "seconds", "seconds_low", "seconds_high", "device_hours", "cost_usd", "billing_units", "energy_joules"});
@@ -233,6 +258,8 @@ std::string planning_to_json(const Planning& planning) {
                                      {"objective", objective_node(planning)},
                                      {"restrictions", restrictions_node(planning.restrictions)},
                                      {"assumed_links", list_node(std::optional{planning.assumed_links}, assumed_link_node)},
+                                     {"assumed_networks", list_node(std::optional{planning.assumed_networks}, assumed_network_node)},
+                                     {"other_precision", other_precision_node(planning.other_precision)},
                                      {"run", run_node(planning.run)},
                                      {"idle", list_node(planning.idle, idle_node)},
                                      {"one_more_node", list_node(planning.one_more_node, one_more_node)},
@@ -242,10 +269,11 @@ std::string planning_to_json(const Planning& planning) {
 
 Planning planning_from_json(const Json& document) {
   require_format(document, planning_format, planning_version);
-  document.expect_keys({"format",   "version",        "plan",           "forecast",   "alternatives", "bound_gap",
-                        "finished", "cut_off",        "search_seconds", "considered", "pruned",       "binding",
-                        "space",    "no_plan_reason", "moved_bytes",    "objective",  "restrictions", "assumed_links",
-                        "run",      "idle",           "one_more_node",  "pareto",     "pool"});
+  document.expect_keys(
+      {"format",         "version",       "plan",   "forecast", "alternatives",  "bound_gap",      "finished",    "cut_off",
+       "search_seconds", "considered",    "pruned", "binding",  "space",         "no_plan_reason", "moved_bytes", "objective",
+       "restrictions",   "assumed_links", "run",    "idle",     "one_more_node", "pareto",         "pool",        "assumed_networks",
+       "other_precision"});
   Planning planning;
   auto& answer = planning.answer;
   planning.pool = pool_of(document.at("pool"));
@@ -267,6 +295,8 @@ Planning planning_from_json(const Json& document) {
   answer.space = document.get_string("space");
   answer.no_plan_reason = get_text(document, "no_plan_reason");
   planning.assumed_links = list_of(document, "assumed_links", assumed_link_of).value_or(std::vector<cluster::AssumedLink>{});
+  planning.assumed_networks = list_of(document, "assumed_networks", assumed_network_of).value_or(std::vector<cluster::NodeNetwork>{});
+  if (says(document, "other_precision")) planning.other_precision = other_precision_of(document.at("other_precision"));
   if (says(document, "run")) planning.run = run_of(document.at("run"));
   planning.idle = list_of(document, "idle", idle_of);
   planning.one_more_node = list_of(document, "one_more_node", one_more_of);

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -28,7 +29,7 @@ std::string reason() { return std::strerror(errno); }
 
 constexpr mode_t file_mode = 0664, folder_mode = 0775;
 
-constexpr int reader_pause = 5'000;  // milliseconds for which a pipe's reader may be away, or take nothing
+constexpr int reader_pause = 5'000;  // milliseconds for which a pipe's reader may take nothing
 
 /// Whether there is room again; false with errno.
 bool await_room(int file) {
@@ -99,19 +100,10 @@ int own_descriptor(const std::string& path) {
   return -1;
 }
 
-/// A pipe's reader may come a moment later; one that nobody reads must not hold us: `more_flags` is O_NONBLOCK for pipes.
-int open_through(const std::filesystem::path& path, int more_flags) {
-  constexpr int look_again = 20;  // milliseconds
-  for (int waited = 0;; waited += look_again) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | more_flags);
-    if (file >= 0 || errno != ENXIO || waited >= reader_pause) return file;
-    ::poll(nullptr, 0, look_again);
-  }
-}
-
 void write_through(const std::filesystem::path& path, std::string_view content, int more_flags = 0) {
   const int own = own_descriptor(path.string());
-  const Descriptor file{own >= 0 ? ::dup(own) : open_through(path, more_flags)};
+  // A pipe that nobody reads must not hold us: `more_flags` is O_NONBLOCK for pipes.
+  const Descriptor file{own >= 0 ? ::dup(own) : ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | more_flags)};
   FLOTILLA_REQUIRE(file || errno != ENXIO, ErrorKind::unavailable, path.string(),
                    ": is a pipe that nobody reads; start its reader first, or name a file");
   FLOTILLA_REQUIRE(file, io_error_kind(errno), path.string(), ": cannot be opened for writing: ", reason());
@@ -146,27 +138,20 @@ void replace(const std::filesystem::path& path, std::string_view content, std::o
   if (flush == Flush::yes) flush_folder(path);
 }
 
-/// Whoever may write into a folder could ask for anything there: only this user's requests and root's count.
-void require_own(const std::filesystem::path& path, const struct stat& facts) {
-  FLOTILLA_REQUIRE(facts.st_uid == ::geteuid() || facts.st_uid == 0, ErrorKind::bad_input, path.string(), ": belongs to user ",
-                   facts.st_uid, " and the run to user ", ::geteuid(), "; only the run's owner may ask");
-  FLOTILLA_REQUIRE((facts.st_mode & (S_IWGRP | S_IWOTH)) == 0, ErrorKind::bad_input, path.string(),
-                   ": others may write it; chmod go-w (flotilla control writes it so)");
-}
+/// Looks at an open file, and throws where it is not to be read.
+using Check = std::function<void(int file, const struct stat&)>;
 
-enum class Author { anybody, own };
-
-/// One attempt: 0 or errno. Throws for what no attempt changes.
-int read_once(const std::filesystem::path& path, Bytes limit, Author author, std::string& content) {
+/// One attempt: 0 or errno. Throws for what no attempt changes, in the words of `path`.
+int read_once(const std::filesystem::path& at, const std::filesystem::path& path, int more_flags, Bytes limit, const Check& check,
+              std::string& content) {
   content.clear();
   // O_NONBLOCK: a pipe without a writer must not hold us.
-  const int no_link = author == Author::own ? O_NOFOLLOW : 0;
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_link)};
-  FLOTILLA_REQUIRE(file || errno != ELOOP || no_link == 0, ErrorKind::bad_input, path.string(), ": not a regular file (a link)");
+  const Descriptor file{::open(at.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | more_flags)};
+  FLOTILLA_REQUIRE(file || errno != ELOOP || more_flags == 0, ErrorKind::bad_input, path.string(), ": not a regular file (a link)");
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) return errno;
   FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a regular file");
-  if (author == Author::own) require_own(path, facts);
+  if (check) check(file.get(), facts);
   const auto most = static_cast<std::size_t>(limit.count);
   for (std::size_t chunk = 1 << 16;;) {
     const std::size_t had = content.size();
@@ -185,13 +170,30 @@ ErrorKind read_error_kind(int error) {
   return no_such_name ? ErrorKind::bad_input : io_error_kind(error);
 }
 
-std::string read_of(const std::filesystem::path& path, Bytes limit, Author author, const Patience& patience) {
+std::string read_of(const std::filesystem::path& at, const std::filesystem::path& path, int more_flags, Bytes limit, const Check& check,
+                    const Patience& patience = {}) {
   std::string content;
   const int error = patiently(
-      path.native(), [&] { return read_once(path, limit, author, content); }, patience);
+      path.native(), [&] { return read_once(at, path, more_flags, limit, check, content); }, patience);
   FLOTILLA_REQUIRE(error == 0, read_error_kind(error), path.string(), ": cannot be opened: ", std::strerror(error));
   return content;
 }
+
+/// A file under the name that no other process of ours looks for; gone in the end.
+class Taken {
+ public:
+  explicit Taken(const std::filesystem::path& path) : path_{path.string() + "." + unguessable() + ".own"} {
+    FLOTILLA_REQUIRE(::rename(path.c_str(), path_.c_str()) == 0, read_error_kind(errno), path.string(), ": cannot be taken: ", reason());
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken() { ::unlink(path_.c_str()); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 /// The end of ".<16 hexadecimal digits>.tmp", or npos.
 std::size_t without_ending(std::string_view name) {
@@ -206,10 +208,18 @@ std::size_t without_ending(std::string_view name) {
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path, Bytes limit, const Patience& patience) {
-  return read_of(path, limit, Author::anybody, patience);
+  return read_of(path, path, 0, limit, {}, patience);
 }
 
-std::string read_own_text(const std::filesystem::path& path, Bytes limit) { return read_of(path, limit, Author::own, {}); }
+std::string take_own_text(const std::filesystem::path& path, Bytes limit) {
+  const Taken taken{path};
+  return read_of(taken.path(), path, O_NOFOLLOW, limit, [&](int, const struct stat& facts) {
+    FLOTILLA_REQUIRE(facts.st_uid == ::geteuid() || facts.st_uid == 0, ErrorKind::bad_input, path.string(), ": belongs to user ",
+                     facts.st_uid, " and the run to user ", ::geteuid(), "; only the run's owner may ask");
+    FLOTILLA_REQUIRE((facts.st_mode & (S_IWGRP | S_IWOTH)) == 0, ErrorKind::bad_input, path.string(),
+                     ": others may write it; chmod go-w (flotilla control writes it so)");
+  });
+}
 
 namespace {
 
@@ -240,11 +250,13 @@ void write_within(const std::filesystem::path& path, std::string_view content, m
 
 void write_text(const std::filesystem::path& path, std::string_view content, Flush flush) { write_within(path, content, 0777, flush); }
 
-void copy_text(const std::filesystem::path& from, const std::filesystem::path& to) {
-  const auto content = read_text(from);
-  struct stat facts {};
-  FLOTILLA_REQUIRE(::stat(from.c_str(), &facts) == 0, io_error_kind(errno), from.string(), ": cannot be examined: ", reason());
-  write_within(to, content, facts.st_mode & 0777, Flush::yes);
+void copy_text(const std::filesystem::path& from, const std::filesystem::path& to, const MayCopy& may_copy) {
+  mode_t mode = 0;
+  const auto content = read_of(from, from, 0, text_limit, [&](int file, const struct stat& facts) {
+    mode = facts.st_mode & 0777;
+    if (may_copy) may_copy(facts.st_uid, std::filesystem::read_symlink(text("/proc/self/fd/", file)));
+  });
+  write_within(to, content, mode, Flush::yes);
 }
 
 void make_folders(const std::filesystem::path& path) {
@@ -264,9 +276,39 @@ void make_folders(const std::filesystem::path& path) {
   FLOTILLA_REQUIRE(S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a folder");
 }
 
+namespace {
+
+/// Root's. A container without root's rights shows root's folders as another user's: "/" is one of them.
+bool is_roots(uid_t user) {
+  struct stat facts {};
+  return user == 0 || (::stat("/", &facts) == 0 && user == facts.st_uid);
+}
+
+/// Whoever may rename a folder on the way can put another in its place after every look at it. Where everybody may write, only the owner of
+/// a name may with the sticky bit; and who owns that folder, always.
+void require_safe_way(const std::filesystem::path& path) {
+  std::error_code unseen;
+  auto folder = std::filesystem::weakly_canonical(path, unseen);
+  FLOTILLA_REQUIRE(!unseen, io_error_kind(unseen.value()), path.string(), ": cannot be examined: ", unseen.message());
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    struct stat facts {};
+    const int error = patiently(folder.native(), [&] { return ::stat(folder.c_str(), &facts) == 0 ? 0 : errno; });
+    if (error == ENOENT) continue;  // it will be ours
+    FLOTILLA_REQUIRE(error == 0, io_error_kind(error), folder.string(), ": cannot be examined: ", std::strerror(error));
+    const bool own = facts.st_uid == ::geteuid() && (facts.st_mode & S_ISVTX) != 0;
+    FLOTILLA_REQUIRE((facts.st_mode & S_IWOTH) == 0 || is_roots(facts.st_uid) || own, ErrorKind::bad_input, path.string(),
+                     ": everybody may write into ", folder.string(), ", which belongs to user ", facts.st_uid,
+                     "; chmod o-w, or name a folder elsewhere");
+  }
+}
+
+}  // namespace
+
 void make_own_folder(const std::filesystem::path& path) {
   // A slash behind a link would name what it leads to.
   const auto name = path.has_filename() ? path : path.parent_path();
+  require_safe_way(name);  // before anything is made
   make_folders(name);
   struct stat facts {};
   const int error = patiently(name.native(), [&] { return ::lstat(name.c_str(), &facts) == 0 ? 0 : errno; });
@@ -277,6 +319,7 @@ void make_own_folder(const std::filesystem::path& path) {
                    " and this process to user ", ::geteuid(), "; name a folder of your own");
   FLOTILLA_REQUIRE((facts.st_mode & S_IWOTH) == 0, ErrorKind::bad_input, name.string(),
                    ": everybody may write into it; chmod o-w, or name another folder");
+  require_safe_way(name);
 }
 
 std::string unguessable() {

@@ -51,7 +51,8 @@ std::string of_component(const Script& s, const NodeRequest& c) {
   if (c.whole_nodes) out += line("--exclusive");
   if (!c.gres.empty()) out += line("--gres=" + plain("gres", c.gres));
   if (!c.constraint.empty()) out += line("--constraint=" + plain("feature", c.constraint));
-  if (s.node_memory) out += line(text("--mem=", std::max<std::int64_t>(s.node_memory->count >> 20, 1), "M"));
+  if (const auto memory = s.node_memory ? s.node_memory : c.memory)
+    out += line(text("--mem=", std::max<std::int64_t>(memory->count >> 20, 1), "M"));
   if (s.time) out += line(text("--time=", static_cast<std::int64_t>(std::ceil(s.time->value / 60))));
   if (!s.account.empty()) out += line("--account=" + plain("account", s.account));
   if (!s.qos.empty()) out += line("--qos=" + plain("quality of service", s.qos));

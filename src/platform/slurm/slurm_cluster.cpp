@@ -53,16 +53,27 @@ void judge(SlurmNode& node, const std::string& flags) {
   auto words = state_words(node.state);
   words.merge(state_words(flags));
   // A node that starts does not answer until its slurmd does.
-  node.booting = any_of(words, {"POWERING_UP", "REBOOT_ISSUED"}) && !any_of(words, {"DOWN", "POWERING_DOWN"});
+  node.booting = any_of(words, {"POWERING_UP", "POWER_UP", "REBOOT_ISSUED"}) && !any_of(words, {"DOWN", "POWERING_DOWN"});
   if (node.booting) words.erase("NOT_RESPONDING");
   node.usable = !any_of(words, {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "FUTURE", "INVAL", "MAINT",
                                 "MAINTENANCE", "RESERVED", "NOT_RESPONDING", "INVALID_REG", "INVALID", "BLOCKED"});
-  const bool later = any_of(
-      words, {"COMPLETING", "PLANNED", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN", "POWER_DOWN", "ALLOCATED", "ALLOC"});
+  const bool later = any_of(words, {"COMPLETING", "PLANNED", "PERFCTRS", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN",
+                                    "POWER_DOWN", "ALLOCATED", "ALLOC"});
   const bool mixed = any_of(words, {"MIXED", "MIX"});
   const bool idle = any_of(words, {"IDLE", "POWERED_DOWN", "POWERING_UP"});
   node.idle = node.usable && !node.booting && !later && idle && !mixed;
   node.shared = node.usable && !node.booting && !later && mixed;
+}
+
+/// CPUs of a list such as "0-1,64"; what is no list has none.
+int cpus_in(const std::string& list) {
+  int count = 0;
+  for (const auto& range : split(list, ',')) {
+    const auto dash = range.find('-');
+    const int first = number_of(range.substr(0, dash)), last = dash == range.npos ? first : number_of(range.substr(dash + 1));
+    if (first >= 0 && last >= first && last < most_cpus && count < most_cpus) count += last - first + 1;
+  }
+  return count;
 }
 
 /// Reads the lines of the answers one after the other.
@@ -81,6 +92,7 @@ class Reader {
       value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
       if (key == "ClusterName") slurm_cluster.name = value;
       if (key == "SLURM_VERSION") slurm_cluster.version = value;
+      if (key == "SelectTypeParameters" || key == "DefMemPerCPU" || key == "DefMemPerNode" || key == "JobDefaults") defaults_[key] = value;
       if (key == "PriorityFlags") slurm_cluster.largest_counts = value.find("MAX_TRES") != value.npos;
       if (key == "KillWait" && number_of(value.substr(0, value.find(' '))) >= 0)
         slurm_cluster.kill_wait = {static_cast<double>(number_of(value.substr(0, value.find(' '))))};
@@ -129,9 +141,9 @@ class Reader {
     p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES" ||
                   (!exclusive.empty() && exclusive != "NO");
     if (const int most = number_of(field(record, "MaxCPUsPerNode")); most > 0) p.most_cpus = most;
-    for (const auto& word : split(field(record, "JobDefaults"), ','))
-      if (const std::string key = "DEFCPUPERGPU="; upper(word).starts_with(key))
-        if (const int cpus = number_of(word.substr(key.size())); cpus > 0) p.gpu_cpus = cpus;
+    if (const int most = number_of(field(record, "MaxCPUsPerSocket")); most > 0) p.socket_cpus = most;
+    given_with_gpus(p, field(defaults_, "JobDefaults"));
+    given_with_gpus(p, field(record, "JobDefaults"));
     p.accounts = names_in(field(record, "AllowAccounts"));
     p.other_than_accounts = names_in(field(record, "DenyAccounts"));
     p.qualities = names_in(field(record, "AllowQos"));
@@ -140,10 +152,26 @@ class Reader {
       for (const auto& host : expand_host_list(hosts, "AllocNodes")) p.submit_hosts.push_back(lower(host));
     p.cpu_memory = memory_limit(field(record, "DefMemPerCPU"));
     p.node_memory = memory_limit(field(record, "DefMemPerNode"));
+    const auto own = upper(field(record, "SelectTypeParameters"));
+    p.memory_counts = (own.empty() || own == "NONE" ? upper(field(defaults_, "SelectTypeParameters")) : own).find("MEMORY") != own.npos;
+    if (!p.cpu_memory && !p.node_memory) {
+      p.cpu_memory = memory_limit(field(defaults_, "DefMemPerCPU"));
+      p.node_memory = memory_limit(field(defaults_, "DefMemPerNode"));
+    }
     p.qos = field(record, "QoS");
     p.weights = parse_billing_weights(field(record, "TRESBillingWeights"));
     places_[p.name] = slurm_cluster.partitions.size();
     slurm_cluster.partitions.push_back(std::move(p));
+  }
+
+  /// "DefCpuPerGPU=16,DefMemPerGPU=65536"; what the partition says goes before what the site says.
+  static void given_with_gpus(Partition& p, const std::string& defaults) {
+    for (const auto& word : split(upper(defaults), ',')) {
+      const auto equals = std::min(word.find('='), word.size() - 1);
+      const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+      if (const int cpus = number_of(value); key == "DEFCPUPERGPU" && cpus > 0) p.gpu_cpus = cpus;
+      if (key == "DEFMEMPERGPU") p.gpu_memory = memory_limit(value);
+    }
   }
 
   /// "ALL" and nothing are no list.
@@ -186,7 +214,7 @@ class Reader {
     FLOTILLA_REQUIRE(cpus_of_all >= 0 && cpus_of_all <= most_cpus, ErrorKind::bad_input, "expected a number of CPUs, got ",
                      in_quotes(columns[4]));
     n.cpus = static_cast<int>(cpus_of_all);
-    n.memory = memory_of(columns[5]);
+    n.memory = n.idle_memory = memory_of(columns[5]);
     n.gres = parse_gres(columns[6]);
     if (columns[7] != "(null)")
       for (auto& feature : split(columns[7], ','))
@@ -203,14 +231,22 @@ class Reader {
   static void details_of(SlurmNode& n, const std::map<std::string, std::string>& record) {
     n.used = parse_gres(field(record, "GresUsed"));
     n.shared_gpus = gpus_in_shares(field(record, "GresUsed"));
-    const int all = number_of(field(record, "CPUTot")), threads = std::max(number_of(field(record, "ThreadsPerCore")), 1);
-    const int for_jobs = number_of(field(record, "CPUEfctv")), kept_cores = std::max(number_of(field(record, "CoreSpecCount")), 0);
-    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - std::min(kept_cores, all) * threads, 0);
+    const int all = number_of(field(record, "CPUTot"));
+    n.sockets = std::max(number_of(field(record, "Sockets")), 1);
+    const int cores = n.sockets * std::max(number_of(field(record, "CoresPerSocket")), 1);
+    n.threads = all == cores ? 1 : std::max(number_of(field(record, "ThreadsPerCore")), 1);  // a site may count cores as CPUs
+    const int for_jobs = number_of(field(record, "CPUEfctv")), kept_cores = number_of(field(record, "CoreSpecCount"));
+    const int kept = kept_cores > 0 ? std::min<int>(kept_cores, most_cpus) * n.threads : cpus_in(field(record, "CPUSpecList"));
+    if (all > 0) n.cpus = for_jobs > 0 ? std::min(for_jobs, all) : std::max(all - kept, 0);
     if (const int taken = number_of(field(record, "CPUAlloc")); all > 0 && taken >= 0) n.idle_cpus = n.cpus - taken;
     n.idle_cpus = std::clamp(n.idle_cpus, 0, n.cpus);
+    const auto mebibytes = [&](const char* key) { return Bytes{std::int64_t{std::max(number_of(field(record, key)), 0)} << 20}; };
+    n.memory = {std::max(n.memory.count - mebibytes("MemSpecLimit").count, std::int64_t{0})};
+    n.idle_memory = {std::max(n.memory.count - mebibytes("AllocMem").count, std::int64_t{0})};
   }
 
   std::map<std::string, std::size_t> places_, numbers_;
+  std::map<std::string, std::string> defaults_;  ///< of the site, for partitions that say nothing
   std::map<std::string, std::map<std::string, std::string>> details_;
   std::set<std::pair<std::size_t, std::size_t>> members_;
 };
@@ -222,6 +258,10 @@ std::string user_name() {
 }
 
 }  // namespace
+
+int cpus_for(const Partition& p, const SlurmNode& node) {
+  return std::min({node.cpus, p.most_cpus.value_or(node.cpus), p.socket_cpus ? *p.socket_cpus * node.sockets : node.cpus});
+}
 
 std::string cluster_name(const std::string& configuration) {
   Reader reader;

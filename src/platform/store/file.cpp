@@ -1,5 +1,8 @@
 #include "flotilla/store/file.hpp"
 
+#include <sys/stat.h>
+
+#include "flotilla/base/error.hpp"
 #include "native.hpp"
 
 namespace flotilla::store {
@@ -64,6 +67,9 @@ File File::open_for_reading(const std::filesystem::path& path) { return open_for
 File File::open_for_reading(const std::filesystem::path& path, const std::string& name) {
   auto turn = std::make_unique<Turn>();
   const auto properties = access_properties(name);
+  struct stat facts {};
+  FLOTILLA_REQUIRE(::stat(path.c_str(), &facts) != 0 || S_ISREG(facts.st_mode), ErrorKind::bad_input, name,
+                   ": is no regular file; HDF5 would wait for who writes a pipe");
   FileId id{checked(H5Fopen(path.c_str(), H5F_ACC_RDONLY, properties.get()), Doing::reading, name, "not a whole HDF5 file")};
   return File{std::make_shared<Native>(std::move(turn), name, std::move(id), Doing::reading)};
 }

@@ -23,18 +23,30 @@ void require(int error, const std::filesystem::path& path, std::string_view what
 
 PlainFile PlainFile::open_for_reading(const std::filesystem::path& path) { return {path, open_descriptor(path, O_RDONLY | O_NONBLOCK)}; }
 
-PlainFile PlainFile::open_for_writing(const std::filesystem::path& path) {
-  PlainFile file{path, open_descriptor(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK)};
+namespace {
+
+/// What is written, and cut, is this user's file and nobody's by another name.
+void require_own(int file, const std::filesystem::path& path) {
   struct stat facts {};
-  require(::fstat(file.file_.get(), &facts) == 0 ? 0 : errno, path, "looked at");
+  require(::fstat(file, &facts) == 0 ? 0 : errno, path, "looked at");
   const bool own = S_ISREG(facts.st_mode) && facts.st_nlink == 1 && facts.st_uid == ::geteuid();
   FLOTILLA_REQUIRE(own, ErrorKind::bad_input, path.string(),
                    ": is no regular file of this user under one name, and is not written; move it away");
+}
+
+}  // namespace
+
+PlainFile PlainFile::open_for_writing(const std::filesystem::path& path) {
+  PlainFile file{path, open_descriptor(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK)};
+  require_own(file.file_.get(), path);
   return file;
 }
 
 PlainFile PlainFile::create(const std::filesystem::path& path) {
-  return {path, open_descriptor(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK)};
+  PlainFile file{path, open_descriptor(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK)};
+  require_own(file.file_.get(), path);
+  file.cut_to(Bytes{0});
+  return file;
 }
 
 PlainFile PlainFile::in_memory(Bytes size) {

@@ -97,8 +97,9 @@ bool is_unmarked_yet(const fs::path& directory) {
   return names && std::ranges::all_of(*names, [](const auto& file) { return files::stem_of_unfinished(file) == mark_name; });
 }
 
-/// A folder, not a link to one, with our mark or with a sound manifest of its own step that is a file of its own.
+/// A folder of this user's, not a link to one, with our mark or with a sound manifest of its own step that is a file of its own.
 bool is_ours(const fs::path& directory) {
+  if (const auto folder = files::facts_of(directory); !folder || !folder->mine) return false;
   if (is_marked(directory) || is_unmarked_yet(directory)) return true;
   const auto manifest = files::facts_of(directory / manifest_name);
   if (!is_folder(directory) || !manifest || manifest->type != FileType::regular) return false;

@@ -89,7 +89,7 @@ class Collection {
 }  // namespace
 
 void publish(const fs::path& folder, const bench::NodeReport& report) {
-  files::make_own_folder(nodes_of(folder));
+  for (const auto& made : {folder, nodes_of(folder)}) files::make_own_folder(made);
   files::write_text(nodes_of(folder) / (report.host + std::string{ending}), files::node_report_to_json(report), files::Flush::no);
 }
 

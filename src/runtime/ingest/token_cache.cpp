@@ -54,18 +54,19 @@ class TokenCache {
         std::this_thread::sleep_for(look_again);
       }
     }
-    for (const char* suffix : {".bin", ".idx", ".mask"}) require_trusted(fs::path{output} += suffix, input);
+    require_trusted(output.parent_path(), files::FileType::folder, input);
+    for (const char* suffix : {".bin", ".idx", ".mask"}) require_trusted(fs::path{output} += suffix, files::FileType::regular, input);
     return index;
   }
 
  private:
-  /// Whoever wrote them chose what is trained on: this user, root, or who could change the text as well.
-  static void require_trusted(const fs::path& tokens, const fs::path& input) {
+  /// Whoever wrote them, or their folder, chose what is trained on: this user, root, or who could change the text as well.
+  static void require_trusted(const fs::path& tokens, files::FileType type, const fs::path& input) {
     const auto facts = files::facts_of(tokens), of_input = files::facts_of(fs::canonical(input));
     if (!facts) return;
     const bool trusted = facts->mine || facts->owner == 0 || (of_input && facts->owner == of_input->owner);
-    FLOTILLA_REQUIRE(trusted && facts->type == files::FileType::regular, ErrorKind::bad_input, tokens.string(), ": made by user ",
-                     facts->owner, ", who may not write ", input.string(), "; name a folder of your own: data.cache = \"DIRECTORY\"");
+    FLOTILLA_REQUIRE(trusted && facts->type == type, ErrorKind::bad_input, tokens.string(), ": made by user ", facts->owner,
+                     ", who may not write ", input.string(), "; name a folder of your own: data.cache = \"DIRECTORY\"");
   }
 
   fs::path folder_of(const fs::path& input) const { return options_.folder.empty() ? input.parent_path() / folder_name : options_.folder; }

@@ -6,6 +6,7 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "process.hpp"
 
@@ -19,16 +20,6 @@ std::string number(double value) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-std::string escaped(const std::string& value) {
-  std::string out;
-  for (char c : value) {
-    if (c == '\\' || c == '"') out += '\\';
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;  // the format can say a line end only
-    out += c == '\n' ? std::string{"\\n"} : std::string(1, control ? '?' : c);
-  }
-  return out;
-}
-
 std::string metric(const char* name, const char* help, double value, const std::string& labels) {
   return text("# HELP flotilla_", name, " ", help, "\n# TYPE flotilla_", name, " gauge\nflotilla_", name, "{", labels, "} ", number(value),
               "\n");
@@ -36,8 +27,18 @@ std::string metric(const char* name, const char* help, double value, const std::
 
 }  // namespace
 
+std::string prometheus_label(std::string_view name, std::string_view value) {
+  std::string out = text(name, "=\"");
+  for (char c : value) {
+    if (c == '\\' || c == '"') out += '\\';
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;  // the format can say a line end only
+    out += c == '\n' ? std::string{"\\n"} : std::string(1, control ? '?' : c);
+  }
+  return out + '"';
+}
+
 std::string prometheus_labels(const std::string& run, const std::string& job) {
-  return text("run=\"", escaped(run), "\",job=\"", escaped(job), "\"");
+  return text(prometheus_label("run", run), ",", prometheus_label("job", job));
 }
 
 std::string prometheus_text(const StepRecord& r, std::int64_t checkpoint_step, const std::string& labels) {
@@ -64,6 +65,9 @@ void PrometheusFile::update(const StepRecord& record, bool last) noexcept {
     written_ = now();
     auto stamped = record;
     if (stamped.time == 0) stamped.time = wall_clock();
+    const auto facts = files::facts_of(file_);
+    FLOTILLA_REQUIRE(!facts || facts->type == files::FileType::regular, ErrorKind::bad_input, file_.string(),
+                     ": is no regular file; a step does not wait for who reads a pipe");
     // Not flushed to the disk: after a crash the next step says it again.
     files::write_text(file_, prometheus_text(stamped, checkpoint_, labels_), files::Flush::no);
   } catch (const std::exception& error) {

@@ -27,7 +27,6 @@ std::optional<NextPlan> PlanRequests::look() {
     next.reason = reason;
     return next;
   } catch (const std::exception& error) {
-    std::filesystem::remove(file_, ignored);
     NextPlan none;
     none.reason = reason;
     none.refused = error.what();
@@ -36,9 +35,7 @@ std::optional<NextPlan> PlanRequests::look() {
 }
 
 NextPlan PlanRequests::read() {
-  const auto text = files::read_own_text(file_);
-  std::filesystem::remove(file_);
-  auto plan = bind_(control_from_json(text, file_.string()), file_.string());
+  auto plan = bind_(control_from_json(files::take_own_text(file_), file_.string()), file_.string());
   FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is already active");
   return {std::move(plan), "", ""};
 }

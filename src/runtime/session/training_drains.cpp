@@ -40,7 +40,7 @@ void TrainingLoop::note_local(std::int64_t step, const checkpoint::SaveReport& r
   record.hosts = hosts_of(in_.active);
   if (failures_) choose_interval(cost_of(record));
   metrics_->write(record);
-  print(printable_lines(journal::checkpoint_line(record, in_.config.training.steps)) + "\n");
+  print(journal::checkpoint_line(record, in_.config.training.steps) + "\n");
 }
 
 void TrainingLoop::warn_of_local(const comm::AgreedError& failure) {

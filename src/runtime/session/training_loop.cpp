@@ -27,7 +27,7 @@
 namespace flotilla::session {
 namespace {
 
-void say(const std::string& line) { print(printable_lines(line) + "\n"); }
+void say(const std::string& line) { print(line + "\n"); }
 
 }  // namespace
 

@@ -222,7 +222,7 @@ void TrainingLoop::note_saved(journal::CheckpointRecord record) {
   note_data();
   if (tensorboard_) tensorboard_->write(record);
   if (prometheus_) prometheus_->saved(record.step);
-  print(printable_lines(journal::checkpoint_line(record, in_.config.training.steps)) + "\n");
+  print(journal::checkpoint_line(record, in_.config.training.steps) + "\n");
 }
 
 TimeLeft TrainingLoop::time_left() const {

@@ -145,7 +145,7 @@ class Exporter {
 ExportReport export_hugging_face(const fs::path& step_directory, const fs::path& folder, const WeightExportOptions& options) {
   const Unfinished unfinished{folder};
   Exporter exporter{step_directory, options};
-  files::make_folders(unfinished.path());
+  files::make_own_folder(unfinished.path());
   const auto report = options.adapter ? exporter.write_adapter(unfinished.path()) : exporter.write(unfinished.path());
   unfinished.finish();
   return report;

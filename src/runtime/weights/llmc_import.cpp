@@ -106,7 +106,7 @@ ExportReport import_llmc(const fs::path& path, const fs::path& folder) {
   std::vector<safetensors::Declared> declared;
   for (const auto& target : targets) declared.push_back({target.source.name, target.source.shape});
   const Unfinished unfinished{folder};
-  files::make_folders(unfinished.path());
+  files::make_own_folder(unfinished.path());
   safetensors::Writer writer{unfinished.path() / safetensors::single_file_name, declared, precision};
   ExportReport report{1, static_cast<int>(targets.size()), {}};
   for (const auto& target : targets) {

@@ -7,6 +7,8 @@
 namespace flotilla::simulate {
 namespace {
 
+constexpr Bytes mebibyte{1 << 20};  // by which links are compared
+
 /// Between two devices of one type in a node; nothing when the profile does not say.
 Seconds inside_node(const cluster::Profile& profile, const FitsByTypes& fits, const std::string& type, Bytes size) {
   const cluster::Device a{Rank{0}, type, "node", "", 0, 1}, b{Rank{1}, type, "node", "", 1, 1};
@@ -74,7 +76,13 @@ NodeExit exit_of(const cluster::Profile& profile, const std::string& name) {
   const auto* type = cluster::find_type(profile, name);
   NodeExit exit{nullptr, type != nullptr && type->per_node > 0 ? type->per_node : 1};
   for (const auto& link : profile.links)
-    if (link.level == cluster::LinkLevel::zone && link.from == name && link.to == name) exit.link = &link;
+    if (link.level == cluster::LinkLevel::zone && !link.stated_zone && link.from == name && link.to == name) exit.link = &link;
+  // What is stated goes before; of several zones the slowest counts, since layers are timed by type.
+  const auto is_slower = [&](const cluster::Link& link) {
+    return !exit.link || !exit.link->stated_zone || cluster::transfer_time(link, mebibyte) > cluster::transfer_time(*exit.link, mebibyte);
+  };
+  for (const auto& link : profile.links)
+    if (link.stated_zone && (link.from.empty() || (link.from == name && link.to == name)) && is_slower(link)) exit.link = &link;
   return exit;
 }
 

@@ -96,7 +96,7 @@ Route Paths::route_between(Rank from, Rank to) const {
   Route route;
   const auto &a = device(from), &b = device(to);
   route.inside_host = a.host == b.host;
-  route.fits = fits_.between(a, b);
+  if (!cluster::stated_link(profile_, a, b)) route.fits = fits_.between(a, b);
   if (route.fits.empty()) route.link = &cluster::link_between(profile_, from, to);
   if (const auto* type = cluster::find_type(profile_, a.type)) route.from_device = type->to_host;
   if (const auto* type = cluster::find_type(profile_, b.type)) route.to_device = type->to_device;
