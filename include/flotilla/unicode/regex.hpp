@@ -17,7 +17,7 @@ struct Match {
 /// patterns are: those of published tokenizers look some 60 times at a byte of prose.
 class Effort {
  public:
-  static constexpr std::size_t least = std::size_t{1} << 28, per_byte = 1024;
+  static constexpr std::size_t least = std::size_t{1} << 26, per_byte = 1024;
 
   explicit Effort(std::size_t bytes) : left_{least + per_byte * bytes}, bytes_{bytes} {}
   /// Throws Error{bad_input} where nothing is left, signals::Stopped where a signal asks the process to stop.

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "app/common/forecast_basis.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::app {
 namespace {
 
-/// Times 2^24 sequences a batch it stays below 2^63; at three steps a second it takes a thousand years.
-constexpr double most_steps = 1e11;
 /// Steps are computed in fp32, where 1e38 ends, 1 - 3e-8 is 1 and 1e-38 may be 0.
 constexpr double largest_factor = 1e30, slowest_decay = 0.999999;
 
@@ -163,7 +162,7 @@ void add_data(Table& t, Job::Data& d) {
 
 void add_training(Table& t, Job::Training& r) {
   t.section("training", "The training run");
-  t.add("training.steps", &r.steps, "iterations to run, counted from the start of the run", {.minimum = 1, .maximum = most_steps});
+  t.add("training.steps", &r.steps, "iterations to run, counted from the start of the run", {.minimum = 1, .maximum = most_run_steps});
   t.add("training.global-batch", &r.global_batch, "global batch size in sequences per iteration", {.minimum = 1, .maximum = 1 << 24});
   t.add("training.length", &r.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
   t.add("training.precision", &r.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
@@ -176,12 +175,12 @@ void add_training(Table& t, Job::Training& r) {
         "how the learning rate decays after the warm-up; auto: cosine, on resume the checkpoint's; wsd: stable, then a linear cool-down",
         rate_schedules());
   t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0",
-        {.minimum = 0, .maximum = most_steps, .unset = "off"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off"});
   t.add("training.decay-steps", &r.decay_steps, "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
-        {.minimum = 0, .maximum = most_steps, .unset = "training.steps; on resume the checkpoint's"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "training.steps; on resume the checkpoint's"});
   t.add("training.cooldown-steps", &r.cooldown_steps,
         "of these, the last iterations, in which the learning rate of wsd and wsd-sqrt decays",
-        {.minimum = 0, .maximum = most_steps, .unset = "a tenth; on resume the checkpoint's"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "a tenth; on resume the checkpoint's"});
   t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only",
         {.minimum = 0, .maximum = largest_factor});
   t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .maximum = slowest_decay});
@@ -192,7 +191,7 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.freeze", &r.freeze, "tensors that are not trained, by name or pattern of names",
         {.value = "PATTERN", .unset = "none", .example = "embedding.*"});
   t.add("training.evaluate-every", &r.evaluate_every, "iterations between evaluations on held-out data",
-        {.minimum = 0, .maximum = most_steps, .unset = "off", .example = "100"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off", .example = "100"});
   t.add("training.evaluate-sequences", &r.evaluate_sequences, "sequences per evaluation", {.minimum = 1});
   t.add("training.skip-non-finite", &r.skip_non_finite,
         "skip the optimizer step when the loss or gradients are NaN/Inf, instead of aborting");
@@ -209,7 +208,7 @@ void add_lora(Table& t, Job::LoraOptions& l) {
 
 void add_phase(Table& t, Job::Phase& p) {
   t.add("phase.name", &p.name, "name in metrics and checkpoints", {.value = "NAME", .unset = "none", .example = "short"});
-  t.add("phase.steps", &p.steps, "iterations of the phase", {.minimum = 0, .maximum = most_steps, .unset = "none", .example = "1000"});
+  t.add("phase.steps", &p.steps, "iterations of the phase", {.minimum = 0, .maximum = most_run_steps, .unset = "none", .example = "1000"});
   t.add("phase.length", &p.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "training.length"});
   t.add("phase.global-batch", &p.global_batch, "global batch size in sequences per iteration",
         {.minimum = 0, .maximum = 1 << 24, .unset = "training.global-batch"});
@@ -222,9 +221,9 @@ void add_phase(Table& t, Job::Phase& p) {
   t.add("phase.minimum-learning-rate", &p.minimum_learning_rate, "final learning rate of the phase's own schedule",
         {.minimum = 0, .maximum = largest_factor, .unset = "training.minimum-learning-rate"});
   t.add("phase.warmup-steps", &p.warmup_steps, "iterations of warm-up in the phase's own schedule",
-        {.minimum = 0, .maximum = most_steps, .unset = "off"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off"});
   t.add("phase.cooldown-steps", &p.cooldown_steps, "iterations of cool-down in the phase's own schedule",
-        {.minimum = 0, .maximum = most_steps, .unset = "a tenth"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "a tenth"});
 }
 
 void add_plan(Table& t, Job::Plan& p) {
@@ -277,7 +276,7 @@ void add_running(Table& t, Job& job) {
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});
   t.section("checkpoint", "Checkpoints, in the run directory");
   t.add("checkpoint.every", &job.checkpoint.every, "iterations between checkpoints; one is always saved at the end",
-        {.minimum = 0, .maximum = most_steps, .unset = "off", .example = "100"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off", .example = "100"});
   t.add("checkpoint.every-time", &job.checkpoint.every_time, "time between checkpoints", {.unset = "off", .example = "30min"});
   t.add("checkpoint.node-mtbf", &job.checkpoint.node_mtbf,
         "mean time between failures of a node; checkpoints are then as far apart as loses least, by what they cost (Young, Daly)",

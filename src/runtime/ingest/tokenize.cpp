@@ -1,6 +1,7 @@
 #include "flotilla/ingest/tokenize.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -141,7 +142,12 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
 }  // namespace
 
 TokenizeReport tokenize(const TokenizeOptions& options, const GoOn& go_on) {
-  const auto tokenizer = tokenizer::open(options.tokenizer);
+  std::unique_ptr<const tokenizer::Tokenizer> tokenizer;
+  try {
+    tokenizer = tokenizer::open(options.tokenizer);
+  } catch (const signals::Stopped&) {
+    return {};  // nothing is begun
+  }
   const Encoding how{options.field, eod_of(options, *tokenizer), chat_of(options.tokenizer, options.chat_template),
                      data::megatron_token_bytes(tokenizer->vocabulary())};
   require_present(options.inputs);
