@@ -1,9 +1,12 @@
 #include "flotilla/chat/template.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
+#include "flotilla/signals/stop_signals.hpp"
 #include "support/refusal.hpp"
 
 // What templates write is compared with jinja2 (compare_templates.py); here is what is refused, where, and what never ends.
@@ -111,6 +114,14 @@ TEST(Templates, WhatIsSharedCountsWhereverItIsWalked) {
   for (int i = 0; i < 3000; ++i) maps += ", 'map'";
   refused(maps + ") | list }}", "nested deeper than");
   refused(std::string(2 << 20, 'x'), "a template of 2097152 bytes");
+}
+
+TEST(Templates, ASignalEndsARendering) {
+  const signals::StopSignals stop;
+  const std::string endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+  std::thread sender{[] { ::kill(::getpid(), SIGTERM); }};
+  EXPECT_THROW(rendered(endless), signals::Stopped);
+  sender.join();
 }
 
 TEST(Templates, ALongConversationIsFarFromTheLimits) {

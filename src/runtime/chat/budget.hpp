@@ -19,7 +19,7 @@ inline constexpr std::size_t longest_text = 16 << 20;
 inline constexpr int deepest_value = 100;
 
 /// Counts what the rendering of this thread uses while it lives. The functions throw std::invalid_argument where a limit is passed, and
-/// Error{temporary} where a signal asks the process to stop; without a rendering they count nothing.
+/// signals::Stopped where a signal asks the process to stop; without a rendering they count nothing.
 class Budget {
  public:
   Budget();
