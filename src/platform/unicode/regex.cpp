@@ -4,8 +4,8 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
-#include <algorithm>
 #include <array>
+#include <ctime>
 
 #include "dialect.hpp"
 #include "flotilla/base/error.hpp"
@@ -60,8 +60,14 @@ Scratch& scratch() {
   return mine;
 }
 
-/// Of a match from one start, whatever the window: more than a line of any text takes.
-constexpr std::size_t most_steps = 1 << 30;
+/// What a search may look at and do: first at once, then for one start alone.
+struct Reach {
+  std::size_t window = 64;
+  std::uint32_t steps = 512;
+  bool alone = false;
+};
+/// More than a line of any text takes.
+constexpr std::uint32_t most_steps = 1 << 30;
 
 /// Not within a character.
 std::size_t end_of_window(std::string_view text, std::size_t from, std::size_t window) {
@@ -91,15 +97,20 @@ struct Regex::State {
 namespace {
 
 /// The library's answer, and the place of what matched, or began to.
-std::pair<int, Match> match_in(const pcre2_code* code, std::string_view text, std::size_t from, std::size_t end, std::size_t window,
-                               bool alone) {
+std::pair<int, Match> match_in(const pcre2_code* code, std::string_view text, std::size_t from, std::size_t end, Reach reach) {
   auto& mine = scratch();
-  pcre2_set_match_limit(mine.context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(most_steps, 4 * window + 256)));
-  pcre2_set_offset_limit(mine.context.get(), alone ? from : PCRE2_UNSET);
+  pcre2_set_match_limit(mine.context.get(), reach.steps);
+  pcre2_set_offset_limit(mine.context.get(), reach.alone ? from : PCRE2_UNSET);
   const int count = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), end, from,
                                 PCRE2_NO_UTF_CHECK | (end == text.size() ? 0 : PCRE2_PARTIAL_HARD), mine.data.get(), mine.context.get());
   const auto* const place = pcre2_get_ovector_pointer(mine.data.get());
   return {count, count >= 0 || count == PCRE2_ERROR_PARTIAL ? Match{place[0], place[1]} : Match{from, from}};
+}
+
+std::size_t nanoseconds_of_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::size_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::size_t>(time.tv_nsec);
 }
 
 }  // namespace
@@ -109,30 +120,30 @@ Regex::Regex(std::string_view pattern) : state_{std::make_shared<State>(State{co
 
 Regex Regex::literal(std::string_view text) { return Regex{std::make_shared<State>(State{compile(text, PCRE2_LITERAL)})}; }
 
-/// The library does not say what a match has cost. So it sees a window of the text. A start whose match asks what stands behind it, or
-/// takes too many steps, is tried again alone, with twice of both. What a start costs at most is in proportion to the window: that is
-/// counted.
+/// The library does not say what a match has cost. So it sees a window of the text, and takes few steps. A start whose match asks what
+/// stands behind the window, or takes more steps, is tried again alone, with twice of that. A step may look at all of the window: alone, a
+/// nanosecond of this thread counts as a look, too.
 std::optional<Match> Regex::find(std::string_view text, std::size_t from, Effort& effort) const {
-  constexpr std::size_t first_window = 64;
-  for (auto window = first_window; from <= text.size();) {
-    const auto end = end_of_window(text, from, window);
-    const bool alone = window > first_window;
-    const auto [count, place] = match_in(state_->code.get(), text, from, end, window, alone);
-    const auto starts = alone                                                             ? 1
+  for (Reach reach; from <= text.size();) {
+    const auto end = end_of_window(text, from, reach.window);
+    const auto began = reach.alone ? nanoseconds_of_thread() : 0;
+    const auto [count, place] = match_in(state_->code.get(), text, from, end, reach);
+    const auto starts = reach.alone                                                       ? 1
                         : count == PCRE2_ERROR_NOMATCH || count == PCRE2_ERROR_MATCHLIMIT ? end - from + 1
                                                                                           : place.first - from + 1;
-    effort.spend(starts * window);
+    effort.spend(starts * reach.window + (reach.alone ? nanoseconds_of_thread() - began : 0));
     if (count >= 0) return place;
     if (count == PCRE2_ERROR_NOMATCH) {
-      if (end == text.size() && !alone) return std::nullopt;
-      from = !alone ? end : from < text.size() ? from + character_bytes(text[from]) : from + 1;
-      window = first_window;
+      if (end == text.size() && !reach.alone) return std::nullopt;
+      from = !reach.alone ? end : from < text.size() ? from + character_bytes(text[from]) : from + 1;
+      reach = {};
+    } else if (count == PCRE2_ERROR_PARTIAL && place.first > from) {
+      from = place.first;
+      reach = {};
     } else {
-      FLOTILLA_REQUIRE(count == PCRE2_ERROR_PARTIAL || (count == PCRE2_ERROR_MATCHLIMIT && window < most_steps), ErrorKind::bad_input,
+      FLOTILLA_REQUIRE(count == PCRE2_ERROR_PARTIAL || (count == PCRE2_ERROR_MATCHLIMIT && reach.steps < most_steps), ErrorKind::bad_input,
                        "regular expression: ", words_of(count), " in a text of ", text.size(), " bytes");
-      const bool later = count == PCRE2_ERROR_PARTIAL && place.first > from;
-      if (later) from = place.first;
-      window = later ? first_window : 2 * window;
+      reach = count == PCRE2_ERROR_PARTIAL ? Reach{2 * reach.window, reach.steps, true} : Reach{reach.window, 2 * reach.steps, true};
     }
   }
   return std::nullopt;
