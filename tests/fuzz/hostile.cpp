@@ -1,6 +1,5 @@
 #include "fuzz/hostile.hpp"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -166,9 +165,7 @@ std::string with_own_checksum(std::string manifest) {
   manifest.replace(at, begin + 1 + zeros.size() - at, key + " \"" + zeros);
   const auto place = at + key.size() + 2;
   const auto crc = crc32c(std::as_bytes(std::span{manifest}));
-  char digits[9];
-  std::snprintf(digits, sizeof digits, "%08x", crc);
-  return manifest.replace(place, zeros.size(), digits);
+  return manifest.replace(place, zeros.size(), hex(crc).substr(8));
 }
 
 std::string hostile_manifest(const std::string& intact, Dice& dice) {
@@ -192,6 +189,25 @@ std::string hostile_manifest(const std::string& intact, Dice& dice) {
       document[dice.one_of(keys)] = number;
     }
   }
+  return with_own_checksum(document.dump(2));
+}
+
+std::string sign_damaged_structure(const std::string& manifest, std::string& state, Dice& dice) {
+  auto document = json::parse(manifest);
+  auto& file = document["files"][0];
+  auto ranges = file["tensor_ranges"].get<std::vector<std::size_t>>();
+  ranges.push_back(state.size());
+  std::string structure;
+  std::vector<std::size_t> places;  // in the file, of its bytes
+  for (std::size_t i = 0, at = 0; i < ranges.size(); at = ranges[i] + (i + 1 < ranges.size() ? ranges[i + 1] : 0), i += 2)
+    for (; at < ranges[i]; ++at) structure += state[at], places.push_back(at);
+  for (int n = dice.pick(1, 12); n > 0; --n) {
+    const auto i = static_cast<std::size_t>(dice.pick(0, static_cast<int>(dice.chance(0.5) ? 2048 : structure.size()) - 1));
+    state[places[i]] = structure[i] = static_cast<char>(dice.chance(0.3) ? dice.one_of<int>({0, 1, 127, 255}) : dice.pick(0, 255));
+  }
+  const auto signature = [](std::string_view bytes) { return hex(crc32c(std::as_bytes(std::span{bytes}))).substr(8); };
+  file["header_crc32c"] = signature(std::string_view{structure}.substr(0, 512));
+  file["structure_crc32c"] = signature(structure);
   return with_own_checksum(document.dump(2));
 }
 

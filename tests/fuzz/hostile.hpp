@@ -17,6 +17,8 @@ std::string hostile_text(Dice&);
 /// A checkpoint's manifest damaged, or with hostile words in it, and with the checksum that its text has then.
 std::string with_own_checksum(std::string manifest);
 std::string hostile_manifest(const std::string& intact, Dice&);
+/// Damages what HDF5 reads of a state file; returns the manifest with the checksums of the file as it is then.
+std::string sign_damaged_structure(const std::string& manifest, std::string& state, Dice&);
 /// What a job script reads: numbers, and what looks like them or like words of a shell.
 std::string hostile_counts(Dice&);
 /// An outcome.json, or something like it.

@@ -170,9 +170,15 @@ Invocation patterns(const fs::path& folder, Dice& dice) {
 }
 
 Invocation checksums(const fs::path& folder, Dice& dice) {
-  const auto file = folder / "run/step-4/manifest.json";
-  write(file, hostile_manifest(content(file), dice));
-  return one_of(folder, dice, {"manifest.json"},
+  const auto file = folder / "run/step-4/manifest.json", state = folder / "run/step-4/state.h5";
+  if (dice.chance(0.5)) {
+    write(file, hostile_manifest(content(file), dice));
+  } else {
+    auto bytes = content(state);
+    write(file, sign_damaged_structure(content(file), bytes, dice));
+    write(state, bytes);
+  }
+  return one_of(folder, dice, {"manifest.json", "state.h5"},
                 {{"inspect", "run"}, {"inspect", "run/step-4"}, {"inspect", "--verify", "run/step-4"}, {"report", "run"}});
 }
 

@@ -18,7 +18,7 @@ struct InputKind {
 };
 
 /// Job, plan, profile, library, config.json, manifest, state.h5, token files, weights, tokenizer and text, chat templates, patterns,
-/// manifests with right checksums, what job scripts read, run directory, site, imports,
+/// checkpoints with right checksums, what job scripts read, run directory, site, imports,
 /// command line, environment.
 const std::vector<InputKind>& input_kinds();
 
