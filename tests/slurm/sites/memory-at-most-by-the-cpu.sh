@@ -4,9 +4,8 @@ conf() {
   cat <<'CONF'
 SelectTypeParameters=CR_Core_Memory
 MaxMemPerCPU=4000
-JobDefaults=DefCpuPerGPU=8
 NodeName=g[01-04] Sockets=2 CoresPerSocket=32 RealMemory=512000 Gres=gpu:h100:4
-PartitionName=gpu Nodes=g[01-04] Default=YES MaxTime=1-00:00:00
+PartitionName=gpu Nodes=g[01-04] Default=YES MaxTime=1-00:00:00 DefCpuPerGPU=8
 CONF
 }
 state() { busy -N4 --ntasks-per-node=1 -c32 --mem=100000 --gres=gpu:h100:1; }

@@ -3,6 +3,7 @@
 conf() {
   cat <<'CONF'
 SelectTypeParameters=CR_Core_Memory
+EnforcePartLimits=ALL
 NodeName=g[01-04] Sockets=2 CoresPerSocket=32 RealMemory=512000 Gres=gpu:h100:4
 PartitionName=gpu Nodes=g[01-04] Default=YES MaxTime=1-00:00:00 MaxMemPerNode=400000
 CONF
