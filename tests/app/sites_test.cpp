@@ -352,6 +352,7 @@ TEST_F(MadeSites, SlicesByAFeatureAlone) {
   for (const char* features : {"mig", "a100,mig", "mig-1g.10gb,a100", "amd,a100,3g.40gb,gpu40"}) {
     const auto why = refusal({MadeNodes{.gres = "gpu:28", .features = features}});
     EXPECT_NE(why.find("28 'gpu' of a node are slices of cards by its feature"), std::string::npos) << why;
+    EXPECT_NE(why.find("--submit.device-types feature:"), std::string::npos) << why;
   }
   EXPECT_EQ(offers({MadeNodes{.gres = "gpu:a100-80:4", .features = "mig"}}), (Words{"gpu 1x4 A100-80 16 whole"})) << "its type is a card's";
 }

@@ -196,7 +196,7 @@ TEST_F(Submit, AProgramWithoutKernelsSaysThatItsJobsComputeOnCpus) {
   const auto said = run(slurm_cluster_);
   const bool none = compute::kernels_description().starts_with("none");
   const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
-  EXPECT_EQ(says("- H100, K80: jobs compute on the CPUs of these nodes; this build has no kernels for GPUs"), none) << said;
+  EXPECT_EQ(says("- H100, K80: jobs compute on the CPUs of these nodes; this build has no"), none) << said;
   EXPECT_EQ(says("- K80: jobs compute on the CPUs of these nodes; this build has kernels for"), !none) << said;
 }
 

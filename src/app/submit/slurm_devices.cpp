@@ -102,9 +102,10 @@ std::string SlurmDevices::partition_hint(const std::string& partition) {
 std::optional<SlurmDevices::Meaning> SlurmDevices::read(const slurm::Gres& gres, const slurm::SlurmNode& node,
                                                         const std::string& partition) {
   const auto whole = name_of(gres);
-  const auto unknown = [&](const std::string& why) {
-    const auto key = gres.type.empty() ? partition_hint(partition) : whole + "=TYPE";
-    note(text(why, "; name it: --submit.device-types ", key, " or feature:NAME=TYPE"), partition);
+  const auto key = gres.type.empty() ? partition_hint(partition) : whole + "=TYPE";
+  const auto unknown = [&](const std::string& why, const std::string& feature = "") {
+    const auto named = feature.empty() ? key + " or feature:NAME=TYPE" : "feature:" + feature + "=TYPE";
+    note(text(why, "; name it: --submit.device-types ", named), partition);
     return std::nullopt;
   };
   std::vector<const cluster::CatalogueEntry*> may_be;
@@ -119,7 +120,7 @@ std::optional<SlurmDevices::Meaning> SlurmDevices::read(const slurm::Gres& gres,
     const auto mig = std::ranges::find_if(node.features, [&](const auto& feature) { return word(feature).slice; });
     if (mig != node.features.end())
       return unknown(
-          text(gres.count, " ", in_quotes(whole), " of a node are slices of cards by its feature ", in_quotes(*mig), ": left out"));
+          text(gres.count, " ", in_quotes(whole), " of a node are slices of cards by its feature ", in_quotes(*mig), ": left out"), *mig);
   }
   for (const auto& feature : node.features) {
     if (may_be.size() == 1) break;
