@@ -361,6 +361,7 @@ TEST_F(MadeSites, WhatToWriteWhereNothingNamesTheCard) {
   MadeSite site;
   site.partition("a100-40gb", {MadeNodes{.prefix = "a", .gres = "gpu:2"}});
   site.partition("fast", {MadeNodes{.prefix = "f", .gres = "gpu:2"}});
+  site.partition("closed", {MadeNodes{.prefix = "c", .gres = "gpu:2"}}, "RootOnly=YES");
   site.partition("turing", {MadeNodes{.prefix = "q", .gres = "gpu:RTX6000:8"}});
   site.partition("private", {MadeNodes{.prefix = "p", .gres = "gpu:RTX6000:4"}});
   site.partition("t4", {MadeNodes{.prefix = "t", .gres = "gpu:t4:4"}});
@@ -371,6 +372,7 @@ TEST_F(MadeSites, WhatToWriteWhereNothingNamesTheCard) {
                 "--submit.device-types partition:a100-40gb=A100-40 or feature:NAME=TYPE"))
       << seen;
   EXPECT_TRUE(seen.says("--submit.device-types partition:fast=TYPE or feature:NAME=TYPE")) << seen;
+  EXPECT_FALSE(seen.says("partition:closed")) << seen;
   EXPECT_TRUE(
       seen.says("partitions turing, private: unknown gres 'gpu:RTX6000'; did you mean 'RTX-6000-Ada' or 'Quadro-RTX-6000'?; name it"))
       << seen;

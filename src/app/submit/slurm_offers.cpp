@@ -197,6 +197,7 @@ class Collector {
 
   /// Of the partition's first node with devices; to tell partitions apart that share nodes.
   double price(const slurm::Partition& p) {
+    if (!why_not(p).empty()) return 0;  // nor is anything noted of its devices
     for (const auto n : p.nodes)
       if (const auto devices = devices_.of(slurm_cluster_.nodes[n], p))
         return units_per_hour(slurm_cluster_, p, slurm_cluster_.nodes[n], *devices, s_.memory);
