@@ -82,6 +82,13 @@ TEST(LoadXml, ArmCoresAreToldByTheirParts) {
   EXPECT_EQ(model("0x46", "0x001"), "aarch64 0x46/0x001");  // A64FX
 }
 
+TEST(LoadXml, WhereNoCoresAreToldThreadsAreCounted) {
+  const flotilla::tests::TemporaryFolder folder;
+  const auto node = load_xml(changed(folder, {{R"(<object type="Core")", R"(<object type="Group" kind="1001" subkind="0")"}}));
+  EXPECT_EQ(node.processing_units, 2);
+  EXPECT_EQ(node.cores, 2);
+}
+
 TEST(LoadXml, AFormatOfTheFutureIsNamed) {
   const flotilla::tests::TemporaryFolder folder;
   try {
