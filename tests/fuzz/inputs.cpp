@@ -155,7 +155,8 @@ std::string content(const fs::path& file) {
 /// A template that is understood; damaged ones belong to `mixture`.
 Invocation chat_template(const fs::path& folder, Dice& dice) {
   write(folder / "chat.jinja", hostile_template(dice));
-  write(folder / "conversations.jsonl", content(folder / "conversations.jsonl").substr(0, 400));
+  const auto all = content(folder / "conversations.jsonl");
+  write(folder / "conversations.jsonl", all.substr(0, all.rfind('\n', 400) + 1));
   return one_of(
       folder, dice, {"chat.jinja"},
       {{"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "--threads=1", "conversations.jsonl", "-o", "made"}});

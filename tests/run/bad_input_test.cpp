@@ -132,7 +132,7 @@ TEST(JobFiles, WrongKeysAndValues) {
       {"[training]\nclip = -1\n", ":2:", {"clip", "-1"}},
       {"[training]\nbeta2 = 0.9999999999999999\n", ":2:", {"beta2", "0.999999"}},
       {"[training]\nlearning-rate = 1e308\n", ":2:", {"learning-rate", "1e+30"}},
-      {"[training]\nepsilon = 1e300\n", ":2:", {"epsilon", "at most 1"}},
+      {"[training]\nepsilon = 1e300\n", ":2:", {"epsilon", "to 1,"}},
       {"[training]\nseed = 1\nseed = 2\n", ":3:", {"seed"}},
       {"[training\nseed = 1\n", ":1:", {}},
       {"[training]\nprecision = \"fp23\"\n", ":2:", {"fp23", "fp32"}},

@@ -205,11 +205,11 @@ chmod 755 "$work"/bin/*
 chmod -R a+rX "$work/site" "$work/bin"
 new_run group
 chown $victim:$attacker "$work/home/group" && chmod 770 "$work/home/group"
-as $attacker sh -c 'while :; do echo planted >script; mv -f script "$0/submit.sh"; done' "$work/home/group" 2>/dev/null &
+as $attacker sh -c 'while [ -d "$0" ]; do echo planted >script; mv -f script "$0/submit.sh"; done' "$work/home/group" >"$work/swaps" 2>&1 &
 swapping=$!
 as $victim env PATH="$work/bin:/usr/bin:/bin" timeout -k 5 "$hang_bound" "$work/flotilla" submit job.toml --run.directory group --submit.library "$work/flotilla.sh" >"$work/said" 2>&1 </dev/null || { wrong "submit: exit code $?" && cat "$work/said"; }
-kill $swapping
-wait $swapping 2>/dev/null
+mv "$work/home/group" "$work/home/submitted-from"
+wait $swapping
 grep -q flotilla_job "$work/home/submitted" && ! grep -q planted "$work/home/submitted" || wrong "sbatch was given another user's script"
 
 # ---- Open MPI's session folder, whose name somebody has taken

@@ -78,6 +78,14 @@ void require_present(const std::vector<fs::path>& inputs) {
   for (const auto& input : inputs) FLOTILLA_REQUIRE(files::facts_of(input), ErrorKind::bad_input, input.string(), ": no such file");
 }
 
+/// Where text comes from, if only the first of the inputs is told of: "a.jsonl and 2 more, rendered by chat.jinja".
+std::string sources_in_words(const TokenizeOptions& options) {
+  auto words = options.inputs.front().string();
+  if (options.inputs.size() > 1) words += text(" and ", options.inputs.size() - 1, " more");
+  if (!options.chat_template.empty()) words += text(", rendered by ", options.chat_template.string());
+  return words;
+}
+
 std::int64_t total_size(const std::vector<fs::path>& inputs) {
   std::int64_t sum = 0;
   for (const auto& input : inputs) {
@@ -125,7 +133,7 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
     output.commit();
     next_commit = now() + commit_every;
   }
-  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, options.output.string(), ": the inputs hold no text; nothing is written");
+  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, sources_in_words(options), ": no text; nothing is written");
   return true;
 }
 
