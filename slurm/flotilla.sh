@@ -104,7 +104,7 @@ flotilla_own_run() {
 }
 
 flotilla_outcome() { # KEY: the number beside it in outcome.json; nothing where there is none
-  flotilla_read outcome.json | sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p'
+  flotilla_read outcome.json | LC_ALL=C sed -n 's/.*"'"$1"'": \([0-9]*\).*/\1/p'
 }
 
 flotilla_newest_step() { # of the committed checkpoints; 0 without one
@@ -119,7 +119,7 @@ flotilla_newest_step() { # of the committed checkpoints; 0 without one
 
 # Whether the run has said since that the run directory was full or away.
 flotilla_lacked_room() { # INCARNATION-BEFORE
-  [ "$(flotilla_outcome incarnation)" != "$1" ] && flotilla_read outcome.json | grep '"temporary": true' >/dev/null
+  [ "$(flotilla_outcome incarnation)" != "$1" ] && flotilla_read outcome.json | LC_ALL=C grep -a '"temporary": true' >/dev/null
 }
 
 # Whether something can be written there now, and reaches the disk.
@@ -308,7 +308,7 @@ flotilla_accused() { # INCARNATION-BEFORE NODE...
   local before=$1
   shift
   [ -n "$(flotilla_word "$before")" ] || return 0
-  flotilla_read outcome.json | grep -oE 'rank [0-9]{1,9} on [A-Za-z0-9_.-]+' | awk '{ print $4 }' | sort -u | grep -xF -e "$(printf '%s\n' "$@")"
+  flotilla_read outcome.json | LC_ALL=C grep -aoE 'rank [0-9]{1,9} on [A-Za-z0-9_.-]+' | awk '{ print $4 }' | sort -u | grep -xF -e "$(printf '%s\n' "$@")"
 }
 
 # Every node of the job, one a line.

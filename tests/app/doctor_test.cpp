@@ -258,6 +258,13 @@ TEST(Doctor, PmixOfSlurm) {
   }
   EXPECT_TRUE(lists_mpi("srun: MPI types are...\nsrun: pmix_v3\nsrun: pmix\n"));
   EXPECT_EQ(judge_pmix("srun: MPI types are...\nsrun: pmix_v3\nsrun: pmix\n", "pmix_v3").verdict, Verdict::good);
+  EXPECT_EQ(judge_pmix("srun: MPI types are...\nsrun: openmpi\nsrun: pmix_v2\nsrun: pmi2\nsrun: pmix\nsrun: none\n", "pmix").verdict,
+            Verdict::good);
+  EXPECT_EQ(judge_pmix("MPI plugin types are...\n\tnone\n\tcray_shasta\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: "
+                       "pmix_v3,pmix_v4\n",
+                       "pmix_v4")
+                .verdict,
+            Verdict::good);
   EXPECT_TRUE(lists_mpi(with));
   EXPECT_FALSE(lists_mpi("srun: error: Unable to contact slurm controller\n"));
 }

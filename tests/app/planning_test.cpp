@@ -346,6 +346,10 @@ TEST_F(Plan, GpusOfTwoVendorsInOnePlanAreSaid) {
   const Words both{"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", "--pool=MI210=2/2", "--pool=A100-80=2/2"};
   EXPECT_EQ(run(both), 0);
   EXPECT_NE(err_.find("MI210: Flotilla trains on CPUs and NVIDIA GPUs only"), std::string::npos) << err_;
+  for (const char* type : {"MI250X", "MI300A", "MI100", "Max-1550", "Max-1100"}) {
+    EXPECT_EQ(run({"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", text("--pool=", type, "=2/2")}), 0) << type;
+    EXPECT_NE(err_.find(text(type, ": Flotilla trains on CPUs and NVIDIA GPUs only")), std::string::npos) << err_;
+  }
   EXPECT_EQ(run(both + Words{"--runtime=megatron-core"}), 0);
   EXPECT_NE(err_.find("MI210 (AMD), A100-80 (NVIDIA): no collective library joins GPUs of two vendors"), std::string::npos) << err_;
 }

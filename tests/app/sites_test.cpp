@@ -52,6 +52,7 @@ Seen seen_at(const fs::path& site, const Words& more = {}) {
   DeviceNames names{library, catalogue};
   const auto offers = offers_of(slurm_cluster_of(o.submit), o, names);
   Seen seen{{}, offers.notes, offers.all};
+  for (const auto& note : offers.notes) EXPECT_EQ(note.find(" 1 nodes"), note.npos) << note;
   for (const auto& one : offers.all)
     seen.offers.push_back(text(one.partition, " ", one.nodes, "x", one.per_node, " ", one.type, " ", one.cpus_each,
                                one.whole ? " whole" : "", one.constraint.empty() ? "" : " ", one.constraint));
@@ -62,7 +63,9 @@ Seen seen_at(const char* site, const Words& more = {}) { return seen_at(data / s
 
 /// Why nothing is offered.
 std::string refusal_at(const fs::path& site, const Words& more = {}) {
-  return tests::error_of([&] { seen_at(site, more); }).what();
+  const std::string why = tests::error_of([&] { seen_at(site, more); }).what();
+  EXPECT_EQ(why.find(" 1 nodes"), why.npos) << why;
+  return why;
 }
 
 /// One partition "gpu" of these nodes.
@@ -184,6 +187,21 @@ TEST_F(MadeSites, RequestsThatSlurmAccepts) {
   EXPECT_EQ(offers({node}, "JobDefaults=DefCpuPerGPU=16,DefMemPerGPU=65536"), (Words{"gpu 1x4 A100-80 16 whole"}));
   EXPECT_EQ(offers({node}, "JobDefaults=DefCpuPerGPU=64"), (Words{"gpu 1x4 A100-80 32 whole"})) << "more than there are";
   EXPECT_EQ(offers({node}, "MaxCPUsPerNode=40", {"--submit.cpus-per-task=20"}), (Words{"gpu 1x2 A100-80 20"}));
+}
+
+TEST_F(MadeSites, MemoryThatSlurmAccepts) {
+  const MadeNodes node{.gres = "gpu:a100-80:4", .cpus = 128, .idle_cpus = 128};
+  configuration_ = "SelectTypeParameters    = CR_CORE_MEMORY\n";
+  const auto asked = [&](const std::string& partition) { return seen({node}, partition).all.at(0).memory_each.count >> 20; };
+  EXPECT_EQ(asked("MaxMemPerNode=UNLIMITED"), 128000);
+  EXPECT_EQ(asked("MaxMemPerNode=400000"), 100000);
+  EXPECT_EQ(asked("MaxMemPerCPU=3000"), 96000);
+  EXPECT_EQ(asked("MaxMemPerCPU=3000 JobDefaults=DefCpuPerGPU=16"), 48000) << "what these CPUs may have";
+  EXPECT_EQ(asked("DefMemPerCPU=2000 MaxMemPerCPU=3000"), 0) << "the site's default is right";
+  configuration_ += "MaxMemPerNode           = 200000\n";
+  EXPECT_EQ(asked("MaxMemPerNode=UNLIMITED"), 50000) << "the site's";
+  const auto why = refusal({node}, "", {"--submit.memory=300GiB"});
+  EXPECT_NE(why.find("--submit.memory asks for less"), std::string::npos) << why;
 }
 
 TEST(Sites, PartitionsOfOtherGroups) {
@@ -330,11 +348,49 @@ TEST_F(MadeSites, FeaturesOfSites) {
   EXPECT_NE(refusal({MadeNodes{.gres = "gpu:4", .features = "a100,v100"}}).find("name different devices"), std::string::npos);
 }
 
+TEST_F(MadeSites, SlicesByAFeatureAlone) {
+  for (const char* features : {"mig", "a100,mig", "mig-1g.10gb,a100", "amd,a100,3g.40gb,gpu40"}) {
+    const auto why = refusal({MadeNodes{.gres = "gpu:28", .features = features}});
+    EXPECT_NE(why.find("28 'gpu' of a node are slices of cards by its feature"), std::string::npos) << why;
+    EXPECT_NE(why.find("--submit.device-types feature:"), std::string::npos) << why;
+  }
+  EXPECT_EQ(offers({MadeNodes{.gres = "gpu:a100-80:4", .features = "mig"}}), (Words{"gpu 1x4 A100-80 16 whole"})) << "its type is a card's";
+}
+
+TEST_F(MadeSites, WhatToWriteWhereNothingNamesTheCard) {
+  MadeSite site;
+  site.partition("a100-40gb", {MadeNodes{.prefix = "a", .gres = "gpu:2"}});
+  site.partition("fast", {MadeNodes{.prefix = "f", .gres = "gpu:2"}});
+  site.partition("closed", {MadeNodes{.prefix = "c", .gres = "gpu:2"}}, "RootOnly=YES");
+  site.partition("turing", {MadeNodes{.prefix = "q", .gres = "gpu:RTX6000:8"}});
+  site.partition("private", {MadeNodes{.prefix = "p", .gres = "gpu:RTX6000:4"}});
+  site.partition("t4", {MadeNodes{.prefix = "t", .gres = "gpu:t4:4"}});
+  site.save(folder_ / "site");
+  const auto seen = seen_at(folder_ / "site");
+  EXPECT_TRUE(
+      seen.says("partition a100-40gb: gres 'gpu' has no type and no feature of its nodes names one; name it: "
+                "--submit.device-types partition:a100-40gb=A100-40 or feature:NAME=TYPE"))
+      << seen;
+  EXPECT_TRUE(seen.says("--submit.device-types partition:fast=TYPE or feature:NAME=TYPE")) << seen;
+  EXPECT_FALSE(seen.says("partition:closed")) << seen;
+  EXPECT_TRUE(
+      seen.says("partitions turing, private: unknown gres 'gpu:RTX6000'; did you mean 'RTX-6000-Ada' or 'Quadro-RTX-6000'?; name it"))
+      << seen;
+  EXPECT_EQ(seen_at(folder_ / "site", {"--submit.partitions=a100-40gb", "--submit.device-types=partition:a100-40gb=A100-40"}).offers,
+            (Words{"a100-40gb 1x2 A100-40 32 whole"}));
+}
+
 TEST(Sites, ASiteWithoutGpus) {
   const auto why = refusal_at(data / "c19-site-without-gpus");
   EXPECT_NE(why.find("no GPUs; --submit.device-types partition:cpu=CPU --submit.cpus-per-task N"), std::string::npos) << why;
   EXPECT_EQ(seen_at("c19-site-without-gpus", {"--submit.device-types=partition:cpu=CPU", "--submit.cpus-per-task=8"}).offers,
             (Words{"cpu 2x8 CPU 8 whole"}));
+}
+
+TEST_F(MadeSites, GresOfSitesWithoutGpus) {
+  for (const char* gres : {"(null)", "gpu:0", "craynetwork:4", "fpga:u280:2", "lustre:no_consume:4G", "nic:4(S:0-1),tmpdisk:900000"})
+    EXPECT_NE(refusal({MadeNodes{.gres = gres}}).find("the site has no GPUs; --submit.device-types partition:gpu=CPU"), std::string::npos)
+        << gres;
 }
 
 TEST(Sites, NodesThatBoot) {
@@ -368,6 +424,23 @@ TEST_F(MadeSites, OthersThanNvidiasBesideThem) {
   EXPECT_EQ(both.offers, (Words{"gpu 1x4 A40 16 whole"}));
   EXPECT_TRUE(both.says("MI210 left out: Flotilla trains on CPUs and NVIDIA GPUs")) << both;
   EXPECT_TRUE(seen({amd}).says("MI210: only planned over, nothing is sent"));
+}
+
+TEST_F(MadeSites, GpusThatOthersMake) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"gpu:mi250x:8", "(null)", "MI250X"},  {"gpu:mi300a:4", "apu,cdna3", "MI300A"},
+      {"gpu:max_1550:4", "pvc", "Max-1550"}, {"gpu:amd_instinct_mi300x_oam:8", "(null)", "MI300X"},
+      {"gpu:4", "epyc,mi100", "MI100"},      {"gpu:amd_instinct_mi210:4(S:0-1)", "(null)", "MI210"}};
+  for (const auto& [gres, features, type] : cases) {
+    const MadeNodes theirs{.prefix = "m", .count = 2, .gres = gres, .features = features}, nvidia{.prefix = "a", .gres = "gpu:a40:4"};
+    const auto both = seen({theirs, nvidia});
+    EXPECT_EQ(both.offers, (Words{"gpu 1x4 A40 16 whole"})) << both;
+    EXPECT_TRUE(both.says(text(type, " left out: Flotilla trains on CPUs and NVIDIA GPUs"))) << both;
+    const auto alone = seen({theirs});
+    ASSERT_EQ(alone.all.size(), 1u) << alone;
+    EXPECT_EQ(alone.all[0].type, type);
+    EXPECT_TRUE(alone.says(text(type, ": only planned over, nothing is sent"))) << alone;
+  }
 }
 
 /// How long it takes: tests/benchmarks/submit_benchmark.sh.

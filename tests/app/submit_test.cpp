@@ -187,13 +187,17 @@ TEST_F(Submit, NetworksOfPartitionsAreStatedAsForPlan) {
   EXPECT_GT(seconds({"--link=a:b=25Gbit/s"}), usual);
 }
 
-/// A script starts the program that wrote it.
+/// A script starts the program that wrote it. No build that has kernels has some for a K80: CUDA 12 knows no 3.7.
 TEST_F(Submit, AProgramWithoutKernelsSaysThatItsJobsComputeOnCpus) {
   MadeSite slurm_cluster;
-  slurm_cluster.partition("a", {MadeNodes{.prefix = "a", .count = 2, .gres = "gpu:a100-80:4"}});
+  slurm_cluster.partition("a", {MadeNodes{.prefix = "a", .count = 2, .gres = "gpu:h100:4"}});
+  slurm_cluster.partition("k", {MadeNodes{.prefix = "k", .count = 2, .gres = "gpu:k80:4"}});
   slurm_cluster.save(slurm_cluster_);
-  EXPECT_EQ(run(slurm_cluster_).find("- this program has no kernels for GPUs") != std::string::npos,
-            compute::kernels_description().starts_with("none"));
+  const auto said = run(slurm_cluster_);
+  const bool none = compute::kernels_description().starts_with("none");
+  const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
+  EXPECT_EQ(says("- H100, K80: jobs compute on the CPUs of these nodes; this build has no"), none) << said;
+  EXPECT_EQ(says("- K80: jobs compute on the CPUs of these nodes; this build has kernels for"), !none) << said;
 }
 
 TEST_F(Submit, ANodeOfSeveralPartitionsCountsOnce) {
@@ -401,6 +405,30 @@ TEST_F(Submit, AJobShrinksWithoutItsFile) {
   const auto site = fs::path{FLOTILLA_SOURCE "/tests/app/sites/c15-resize-without-a-job-file"};
   const auto out = said({"--resize=77", "--dry-run", "--submit.answers=" + site.string()});
   EXPECT_NE(out.find("component 0 (gpu) asks for 6 nodes, 2 are left: scontrol update jobid=77 NumNodes=1-2"), std::string::npos) << out;
+}
+
+TEST_F(Submit, AJobShrinksAsEverySlurmSaysWhatItAsksFor) {
+  MadeSite site;
+  const MadeNodes good{.prefix = "g", .count = 2, .gres = "gpu:h100:8(S:0-1)", .features = "sxm,ib"};
+  const MadeNodes drained{.prefix = "d", .count = 4, .state = "drained", .flags = "IDLE+DRAIN", .gres = "gpu:h100:8", .features = "sxm,ib"};
+  site.partition("gpu", {good, drained});
+  site.save(slurm_cluster_);
+  const auto answer = [&](const std::string& words, const char* state = "PENDING") {
+    std::ofstream{slurm_cluster_ / "jobs.txt"} << "JobId=77 JobName=x JobState=" << state << " Reason=Resources Partition=gpu " << words
+                                               << "\n";
+    return said({"--resize=77", "--dry-run", "--submit.answers=" + slurm_cluster_.string()});
+  };
+  for (const char* words : {"NumNodes=6 NumCPUs=6 Features=(null) TresPerNode=gpu:h100:8",         // 20.02
+                            "NumNodes=6-6 NumCPUs=6 Features=ib TresPerNode=gpu:8",                // 20.11
+                            "NumNodes=6-8 NumCPUs=6 Features=(null) TresPerNode=gres:gpu:h100:8",  // 21.08
+                            "NumNodes=6-6 NumCPUs=6 Features=sxm&ib TresPerNode=gres/gpu:h100:8",  // 23.11
+                            "NumNodes=6-6 NumCPUs=6 Features=(null)"})
+    EXPECT_NE(answer(words).find("component 0 (gpu) asks for 6 nodes, 2 are left: scontrol update jobid=77 NumNodes=1-2"),
+              std::string::npos)
+        << words;
+  EXPECT_NE(answer("NumNodes=2-2 Features=sxm TresPerNode=gres/gpu:h100:8").find("nothing to do"), std::string::npos);
+  EXPECT_THROW(answer("NumNodes=2-2 Features=(null) TresPerNode=gres/gpu:a100:8"), Error) << "no node is left: that needs the job file";
+  EXPECT_THROW(answer("NumNodes=2-2", "RUNNING"), Error);
 }
 
 /// The accounting of many clusters is asked for this one.

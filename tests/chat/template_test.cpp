@@ -1,9 +1,12 @@
 #include "flotilla/chat/template.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
+#include "flotilla/signals/stop_signals.hpp"
 #include "support/refusal.hpp"
 
 // What templates write is compared with jinja2 (compare_templates.py); here is what is refused, where, and what never ends.
@@ -57,7 +60,10 @@ TEST(Templates, WhatIsWrongIsNamedWithItsPlace) {
 
 TEST(Templates, NothingGrowsWithoutEnd) {
   refused("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "nested deeper than");
-  refused("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "steps; does the template end?");
+  refused("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "does the template end?");
+  std::string sum = "{% for a in range(99999) %}{{ 1";
+  for (int i = 0; i < 30; ++i) sum += " + 1";
+  refused(sum + " }}{% endfor %}", "at most 2000000 steps; does the template end?");
   refused("{{ range(10 ** 9) }}", "range(): more than");
   refused("{{ 'a' * 10 ** 12 }}", "too long");
   refused("{% set ns = namespace(s='aaaaaaaaaaaaaaaa') %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", "too long");
@@ -74,6 +80,59 @@ TEST(Templates, NothingGrowsWithoutEnd) {
   std::string chain = "{{ 1";
   for (int i = 0; i < 100'000; ++i) chain += " + 1";
   EXPECT_NE(tests::refusal([&] { rendered(chain + " }}"); }).find("longer than"), std::string::npos);
+}
+
+/// `rounds` times in a loop, of which ns.x is what remains.
+std::string repeated(const std::string& set, const std::string& first, int rounds, const std::string& then) {
+  return "{% set ns = namespace(x=" + first + ") %}{% for i in range(" + std::to_string(rounds) + ") %}{% set ns.x = " + set +
+         " %}{% endfor %}{{ " + then + " }}";
+}
+
+TEST(Templates, ValuesNestAsDeepAsIsPrintedSafely) {
+  for (const char* set : {"[ns.x]", "(ns.x,)", "{'a': ns.x}", "dict(a=ns.x)", "[{'a': (ns.x,)}]", "[dict(a=ns.x).get]"})
+    refused(repeated(set, "[]", 99'000, "ns.x"), "lists and dicts nested deeper than 100");
+  EXPECT_EQ(rendered(repeated("[ns.x]", "[]", 99, "ns.x")), std::string(100, '[') + std::string(100, ']'));
+  refused("{% set ns = namespace() %}{% set ns.x = ns %}", "a namespace() in");
+  refused("{% set ns = namespace() %}{% set ns.x = [ns] %}", "a namespace() in");
+  refused("{% set ns = namespace(x=namespace()) %}", "a namespace() in");
+}
+
+TEST(Templates, WhatIsSharedCountsWhereverItIsWalked) {
+  for (const char* then :
+       {"ns.x", "ns.x | tojson", "ns.x | tojson(indent=2)", "ns.x ~ ''", "[ns.x] | join", "[ns.x] | map('string') | list"})
+    refused(repeated("[ns.x, ns.x]", "[]", 60, then), "t:1:");  // elements or bytes, whichever comes first
+  for (const char* then :
+       {"ns.x == ns.x", "[1, ns.x] == [1, ns.x]", "ns.x in [ns.x]", "ns.x is eq(ns.x)", "[ns.x] | select('ne', ns.x) | list"})
+    refused(repeated("[ns.x, ns.x]", "[]", 60, then), "a rendering takes at most 4000000 elements of lists");
+  refused(repeated("ns.x + ['a' * 16000000]", "[]", 2000, "1"), "a rendering takes at most 268435456 bytes of texts");
+  refused(repeated("ns.x + ns.x", "[1]", 60, "1"), "elements of lists");
+  refused(repeated("(ns.x * 100000)", "[1]", 3, "1"), "elements of lists");
+  refused("{% set t = 'ab' * 4000000 %}{% for i in range(3000) %}{{ 'c' in t }}{% endfor %}", "bytes of texts");
+  refused("{% set t = 'ab' * 4000000 %}{% for i in range(3000) %}{{ t == t }}{% endfor %}", "bytes of texts");
+  refused("{% set t = 'ab' * 1000000 %}{{ t.strip('ba' * 1000000) }}{{ t.strip('x' * 1000000) }}", "bytes of texts");
+  std::string maps = "{{ 'a' | map('map'";
+  for (int i = 0; i < 3000; ++i) maps += ", 'map'";
+  refused(maps + ") | list }}", "nested deeper than");
+  refused(std::string(2 << 20, 'x'), "a template of 2097152 bytes");
+}
+
+TEST(Templates, ASignalEndsARendering) {
+  const signals::StopSignals stop;
+  const std::string endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+  std::thread sender{[] { ::kill(::getpid(), SIGTERM); }};
+  EXPECT_THROW(rendered(endless), signals::Stopped);
+  sender.join();
+}
+
+TEST(Templates, ALongConversationIsFarFromTheLimits) {
+  Inputs inputs;
+  for (int i = 0; i < 1000; ++i)
+    inputs.messages.push_back(files::Json::parse(R"({"role": "user", "content": ")" + std::string(1000, 'w') + "\"}", "test"));
+  const auto written = Template::parse(
+      "{% for m in messages %}{% set c = m.content | trim %}{% if '</think>' in c %}{% set c = c.split('</think>')[-1] %}{% endif %}"
+      "<|{{ m.role }}|>{{ c }}{% if messages[loop.index0 - 1].role == 'user' %}<|end|>{% endif %}{% endfor %}",
+      "t");
+  EXPECT_GT(written.render(inputs).text.size(), 1'000'000u);
 }
 
 TEST(Templates, ManyThreadsMayRenderOne) {

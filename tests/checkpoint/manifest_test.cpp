@@ -75,6 +75,8 @@ TEST(Manifest, RefusesWithFileAndPlace) {
   names(refusal_of(changed("flotilla-checkpoint", "flotilla-plan")), "/format");
   names(refusal_of(changed("\"version\": 2", "\"version\": 1")), "/version");
   names(refusal_of(changed("\"step\": 120", "\"step\": -1")), "/step");
+  names(refusal_of(changed("\"step\": 120", "\"step\": 100000000001")), "/step");
+  names(refusal_of(changed("\"optimizer_steps\": 119", "\"optimizer_steps\": 9223372036854775807")), "/optimizer_steps");
   names(refusal_of(changed("\"step\"", "\"stepp\"")), "step");
   names(refusal_of(changed("18446744073709551615", "18446744073709551616")), "/seed");
   names(refusal_of(changed("18446744073709551615", "12x")), "/seed");

@@ -77,9 +77,11 @@ TEST(KernelImage, AFileOfTheEnvironmentGoesFirst) {
   device.major = 1;  // which no build has kernels for
   EXPECT_THROW(kernel_image(device), Error);
   EXPECT_NE(why_no_kernels(device, 13000), "");
+  EXPECT_NE(why_no_kernels(1, 0), "");
   ASSERT_EQ(setenv("FLOTILLA_GPU_KERNELS", folder.write("image", "machine code").c_str(), 1), 0);
   EXPECT_EQ(kernel_image(device).size(), 12u);
   EXPECT_EQ(why_no_kernels(device, 13000), "");
+  EXPECT_EQ(why_no_kernels(1, 0), "");
   EXPECT_NE(kernels_description().find("image (FLOTILLA_GPU_KERNELS)"), std::string::npos);
 }
 

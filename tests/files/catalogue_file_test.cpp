@@ -51,6 +51,17 @@ TEST(BuiltInCatalogue, HasEveryTypeThatWasAskedFor) {
     EXPECT_TRUE(cluster::find(built_in(), name)) << name;
 }
 
+TEST(BuiltInCatalogue, NvidiasCardsHaveTheirComputeCapability) {
+  for (const auto& e : built_in()) {
+    const bool theirs = e.kind == cluster::DeviceKind::gpu && e.vendor.empty();
+    EXPECT_EQ(e.compute_capability.known(), theirs) << e.name;
+    // bf16 came with 8.0, fp8 with 8.9.
+    if (!theirs) continue;
+    EXPECT_EQ(e.bf16.peak.known(), e.compute_capability.value >= 8) << e.name;
+    EXPECT_TRUE(e.compute_capability.value >= 8.9 || !e.fp8.peak.known()) << e.name;
+  }
+}
+
 TEST(BuiltInCatalogue, EveryFigureHasASource) {
   for (const auto& e : built_in()) {
     EXPECT_FALSE(e.description.empty()) << e.name;

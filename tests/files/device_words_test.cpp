@@ -80,6 +80,8 @@ TEST(DeviceWords, HoweverANameIsSpelledItIsTheSame) {
       for (const auto& word : spellings(alias)) EXPECT_EQ(meaning_of(word), e.name) << word;
 }
 
+bool is_in(const std::string& token, const Words& all) { return std::ranges::find(all, token) != all.end(); }
+
 /// Runs of letters and runs of digits, in lower case: "A100-SXM4_80GB" is a 100 sxm 4 80 gb. The code under test knows no such thing.
 Words tokens_of(std::string_view word) {
   Words all;
@@ -87,14 +89,13 @@ Words tokens_of(std::string_view word) {
   for (const char letter : word) {
     const auto c = static_cast<unsigned char>(letter);
     const char now = std::isdigit(c) != 0 ? 'd' : std::isalpha(c) != 0 ? 'a' : 0;
-    if (now != 0 && now != kind) all.emplace_back();
+    const bool brand = !all.empty() && is_in(all.back(), {"nvidia", "tesla", "geforce", "instinct", "radeon"});  // "teslaV100"
+    if (now != 0 && (now != kind || brand)) all.emplace_back();
     if (now != 0) all.back() += static_cast<char>(std::tolower(c));
     kind = now;
   }
   return all;
 }
-
-bool is_in(const std::string& token, const Words& all) { return std::ranges::find(all, token) != all.end(); }
 
 /// Tokens of the word without those of the name, which must all be there in their order; nothing where one is not.
 std::optional<Words> beside(Words word, std::string_view name) {
@@ -142,7 +143,7 @@ bool is_said(const std::string& word, const CatalogueEntry& e) {
   Words names{e.name, e.family};
   names.insert(names.end(), e.aliases.begin(), e.aliases.end());
   return std::ranges::any_of(names, [&](const auto& name) {
-    const auto said = name.empty() ? std::nullopt : beside(tokens_of(word), name);
+    const auto said = name.empty() ? std::nullopt : beside(tokens_of(word.substr(word.find_last_of(":=") + 1)), name);
     return said && is_true(*said, e);
   });
 }

@@ -64,6 +64,17 @@ int read_weights(std::span<const std::string> arguments) {
   return 0;
 }
 
+/// In the place of this process: what slurm/flotilla.sh makes of a run that it did not write.
+int read_in_job_script(std::span<const std::string>) {
+  const auto script = std::string{FLOTILLA_TESTS_SOURCE} + "/../slurm/flotilla.sh";
+  constexpr const char* lines =
+      "set -u; . \"$0\"; FLOTILLA_RUN=run FLOTILLA_TRIES=3 flotilla_tries=0 flotilla_tried_at=; flotilla_outcome incarnation; "
+      "flotilla_outcome exit_code; flotilla_lacked_room 1; flotilla_accused 1 n0 n1 n2 n3; flotilla_made_progress; flotilla_made_progress; "
+      "[ ! -e executed ] || exit 70; exit 0";
+  ::execl("/bin/bash", "bash", "-c", lines, script.c_str(), nullptr);
+  fail("bash");
+}
+
 const std::vector<app::Command>& commands() {
   static const auto table = [] {
     auto all = app::command_table();
@@ -71,6 +82,8 @@ const std::vector<app::Command>& commands() {
         {.name = "tokens", .summary = "read a token file", .operands = "FILE", .run = read_tokens, .options = {}, .hidden = true});
     all.push_back(
         {.name = "weights", .summary = "read a model's weights", .operands = "DIR", .run = read_weights, .options = {}, .hidden = true});
+    all.push_back(
+        {.name = "job-script", .summary = "read a run", .operands = "", .run = read_in_job_script, .options = {}, .hidden = true});
     return all;
   }();
   return table;

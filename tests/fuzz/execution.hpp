@@ -26,7 +26,8 @@ struct Outcome {
 
 /// Runs the program's commands in a forked process: a start costs a millisecond, and a crash ends the child alone. The caller has one
 /// thread. A child is ended by SIGXCPU after so many processor seconds (0: any), killed when it hangs, and refused more than a few GiB.
-/// Besides the program's commands it knows `tokens FILE`, which reads a token file as training does. Throws std::system_error where no
+/// Besides the program's commands it knows `tokens FILE`, which reads a token file as training does, `weights DIR` and
+/// `job-script`, which reads the run in the folder as slurm/flotilla.sh does. Throws std::system_error where no
 /// process can be started.
 Outcome execute(const Invocation&, int processor_seconds);
 

@@ -8,6 +8,7 @@
 #include "app/command_table.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/options/table.hpp"
+#include "fuzz/hostile.hpp"
 
 namespace flotilla::fuzz {
 namespace {
@@ -143,11 +144,57 @@ Invocation mixture(const fs::path& folder, Dice& dice) {
                  {"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "conversations.jsonl", "-o", "made"}});
 }
 
-/// Damages the header of a safetensors file as text; most of the time its length is told as it is then.
-void damage_header(const fs::path& file, Dice& dice) {
+void write(const fs::path& file, const std::string& text) { std::ofstream{file, std::ios::binary} << text; }
+
+std::string content(const fs::path& file) {
   std::ostringstream all;
   all << std::ifstream{file, std::ios::binary}.rdbuf();
-  const std::string bytes = all.str();
+  return all.str();
+}
+
+/// A template that is understood; damaged ones belong to `mixture`.
+Invocation chat_template(const fs::path& folder, Dice& dice) {
+  write(folder / "chat.jinja", hostile_template(dice));
+  const auto all = content(folder / "conversations.jsonl");
+  write(folder / "conversations.jsonl", all.substr(0, all.rfind('\n', 400) + 1));
+  return one_of(
+      folder, dice, {"chat.jinja"},
+      {{"tokenize", "--tokenizer=tokenizer.json", "--chat-template=chat.jinja", "--threads=1", "conversations.jsonl", "-o", "made"}});
+}
+
+/// Patterns and normalizers that are understood; damaged ones belong to `tokenizer`.
+Invocation patterns(const fs::path& folder, Dice& dice) {
+  write(folder / "tokenizer.json", hostile_tokenizer(content(folder / "tokenizer.json"), dice));
+  write(folder / "words.txt", hostile_text(dice));
+  return one_of(folder, dice, {"tokenizer.json", "words.txt"},
+                {{"tokenize", "--tokenizer=tokenizer.json", "--threads=1", "words.txt", "-o", "made"}});
+}
+
+Invocation checksums(const fs::path& folder, Dice& dice) {
+  const auto file = folder / "run/step-4/manifest.json", state = folder / "run/step-4/state.h5";
+  if (dice.chance(0.5)) {
+    write(file, hostile_manifest(content(file), dice));
+  } else {
+    auto bytes = content(state);
+    write(file, sign_damaged_structure(content(file), bytes, dice));
+    write(state, bytes);
+  }
+  return one_of(folder, dice, {"manifest.json", "state.h5"},
+                {{"inspect", "run"}, {"inspect", "run/step-4"}, {"inspect", "--verify", "run/step-4"}, {"report", "run"}});
+}
+
+/// What a job script reads of a run, by the functions that read it.
+Invocation job_script(const fs::path& folder, Dice& dice) {
+  fs::create_directories(folder / "run");
+  if (dice.chance(0.9)) write(folder / "run/launches", hostile_counts(dice));
+  if (dice.chance(0.9)) write(folder / "run/outcome.json", hostile_outcome(dice));
+  if (dice.chance(0.2)) damage_entry_below(folder / "run", dice);
+  return {{"job-script"}, {}, folder, {}};
+}
+
+/// Damages the header of a safetensors file as text; most of the time its length is told as it is then.
+void damage_header(const fs::path& file, Dice& dice) {
+  const std::string bytes = content(file);
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   const auto header = damaged_bytes(bytes.substr(sizeof length, length), dice);
@@ -259,6 +306,10 @@ const std::vector<InputKind>& input_kinds() {
        {"mixture.toml", "mixture-model.json", "mixture-profile.json", "tokenizer.json", "chat.jinja", "conversations.jsonl", "words.txt",
         "packed.bin", "packed.idx", "packed.mask"},
        mixture},
+      {"template", {"tokenizer.json", "chat.jinja", "conversations.jsonl"}, chat_template, 20, 10'000},
+      {"patterns", {"tokenizer.json"}, patterns, 20, 10'000},
+      {"checksums", {"run"}, checksums, 100, 10'000},
+      {"job-script", {}, job_script, 40, 10'000},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},
       {"imports", {"published.json", "library.json", "plan.json", "nccl.json", "nvbandwidth.json", "osu.txt"}, imports},

@@ -14,9 +14,11 @@ struct InputKind {
   std::string name;
   std::vector<std::string> needs;  ///< what of the intact inputs has to be in the folder
   Invocation (*damage)(const std::filesystem::path& folder, Dice&);
+  int usual = 150, before_a_release = 2000;  ///< executions in the tiers
 };
 
-/// Job, plan, profile, library, config.json, manifest, state.h5, token files, weights, tokenizer and text, run directory, site, imports,
+/// Job, plan, profile, library, config.json, manifest, state.h5, token files, weights, tokenizer and text, chat templates, patterns,
+/// checkpoints with right checksums, what job scripts read, run directory, site, imports,
 /// command line, environment.
 const std::vector<InputKind>& input_kinds();
 

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t largest_kept = 16 << 20;
 
 struct Settings {
-  std::string kind;  ///< empty: all
-  int executions = tests::of_tier(150, 2000);
+  std::string kind;    ///< empty: all
+  int executions = 0;  ///< 0: as many as the tier has
   int seed = 1;
   int seconds = 20;     ///< of a processor that one execution may take
   fs::path keep;        ///< where inputs that led to findings are copied; empty: nowhere
@@ -70,7 +70,7 @@ Settings settings_from(int argc, char** argv) {
       usage();
   }
   const bool known = settings.kind.empty() || std::ranges::find(input_kinds(), settings.kind, &InputKind::name) != input_kinds().end();
-  if (!known || optind < argc || settings.executions < 1) usage();
+  if (!known || optind < argc || settings.executions < 0) usage();
   if (!settings.intact.empty() && !fs::is_directory(settings.intact)) {
     std::cerr << settings.intact.string() << ": no folder of intact inputs; flotilla_fuzz --make-intact FOLDER makes one\n";
     std::exit(69);
@@ -124,8 +124,9 @@ class Fuzzer {
   /// Returns the number of executions with findings.
   int run(const InputKind& kind) {
     int found = 0;
-    for (int i = 0; i < settings_.executions; ++i) found += run_one(kind, i) ? 1 : 0;
-    std::cout << kind.name << ": " << settings_.executions << " executions, " << found << " with findings" << std::endl;
+    const int executions = settings_.executions > 0 ? settings_.executions : tests::of_tier(kind.usual, kind.before_a_release);
+    for (int i = 0; i < executions; ++i) found += run_one(kind, i) ? 1 : 0;
+    std::cout << kind.name << ": " << executions << " executions, " << found << " with findings" << std::endl;
     return found;
   }
 

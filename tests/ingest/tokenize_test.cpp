@@ -4,7 +4,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <csignal>
+
 #include "flotilla/data/token_file.hpp"
+#include "flotilla/signals/stop_signals.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -199,6 +202,22 @@ TEST_F(Tokenize, GoesOnWhereItWasStopped) {
   EXPECT_GT(starts, 2);
   EXPECT_EQ(content(folder_ / "out.bin"), content(folder_ / "whole.bin"));
   EXPECT_EQ(content(folder_ / "out.idx"), content(folder_ / "whole.idx"));
+}
+
+TEST_F(Tokenize, ASignalEndsWhatItsPatternsAndTemplatesDo) {
+  std::string normalizing = tokenizer;
+  const std::string from = R"("normalized": false)";
+  normalizing.replace(normalizing.find(from), from.size(), R"("normalized": true)");
+  normalizing.insert(1, R"("normalizer": {"type": "NFC"}, )");
+  auto o = options({folder_.write("some.jsonl", many_lines())});
+  o.tokenizer = folder_.write("normalizing.json", normalizing);
+  {
+    const signals::StopSignals stop;
+    const auto when_loaded = [&](const TokenizeProgress&) { return std::raise(SIGTERM) == 0; };
+    EXPECT_FALSE(tokenize(o, when_loaded).finished);
+    EXPECT_FALSE(tokenize(o, always).finished);  // while the tokenizer is loaded
+  }
+  EXPECT_TRUE(tokenize(o, always).finished);
 }
 
 TEST_F(Tokenize, WhatWasBegunOtherwiseIsRefused) {

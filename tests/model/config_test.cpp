@@ -76,6 +76,7 @@ TEST(Check, RefusesEveryImpossibleField) {
     EXPECT_NE(refusal([&] { check(c, "here"); }).find(field), std::string::npos) << field;
   };
   refuses([](Config& c) { c.blocks = 0; }, "blocks");
+  refuses([](Config& c) { c.blocks = 2049; }, "blocks is 2049; it must be at most 2048");
   refuses([](Config& c) { c.hidden = -64; }, "hidden");
   refuses([](Config& c) { c.heads = 0; }, "heads");
   refuses([](Config& c) { c.feed_forward = 0; }, "feed_forward");
@@ -84,6 +85,8 @@ TEST(Check, RefusesEveryImpossibleField) {
   refuses([](Config& c) { c.position_offset = -1; }, "position_offset");
   refuses([](Config& c) { c.embedding_width = 0; }, "embedding_width");
   refuses([](Config& c) { c.norm_epsilon = 0; }, "norm_epsilon");
+  refuses([](Config& c) { c.norm_epsilon = 1e300; }, "norm_epsilon");
+  refuses([](Config& c) { c.init_std = 1e-40; }, "init_std");
   refuses([](Config& c) { c.init_std = std::numeric_limits<double>::quiet_NaN(); }, "init_std");
   refuses([](Config& c) { c.dropout = 1; }, "dropout");
   refuses([](Config& c) { c.attention_dropout = -0.1; }, "attention_dropout");

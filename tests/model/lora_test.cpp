@@ -137,6 +137,7 @@ TEST(Lora, ImpossibleOnesAreRefused) {
   EXPECT_EQ(refused([](Lora&) {}), "");
   EXPECT_NE(refused([](Lora& l) { l.rank = 65; }).find("rank is 65"), std::string::npos);
   EXPECT_NE(refused([](Lora& l) { l.alpha = 0; }).find("alpha is 0"), std::string::npos);
+  EXPECT_NE(refused([](Lora& l) { l.alpha = 1e300; }).find("at most 1e30"), std::string::npos);
   EXPECT_NE(refused([](Lora& l) { l.targets.clear(); }).find("no targets"), std::string::npos);
   EXPECT_NE(refused([](Lora& l) { l.targets.push_back(Linear::up); }).find("stands twice"), std::string::npos);
   EXPECT_NE(refused([](Lora& l) { l.qkv_parts = 2; }).find("1 or 3"), std::string::npos);

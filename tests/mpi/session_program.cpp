@@ -24,9 +24,13 @@ void work(const flotilla::mpi::Session& session, const char* how) {
 int main(int argc, char** argv) {
   using namespace flotilla;
   try {
-    const mpi::Session session{Seconds{5}};
+    const char* const how = argc > 1 ? argv[1] : "";
+    const bool at_start = std::strcmp(how, "stop-at-start") == 0;
+    if (const char* rank = std::getenv("OMPI_COMM_WORLD_RANK"); at_start && rank != nullptr && std::strcmp(rank, "1") == 0)
+      std::raise(SIGSTOP);
+    const mpi::Session session{Seconds{5}, Seconds{at_start ? 5.0 : 120.0}};
     try {
-      work(session, argc > 1 ? argv[1] : "");
+      work(session, how);
     } catch (const Error& error) {
       mpi::abort(static_cast<int>(exit_code(error.kind())));
     }

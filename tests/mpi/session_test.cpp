@@ -125,4 +125,11 @@ TEST(Session, ARankStoppedBeforeTheEndEndsAll) {
   EXPECT_NE(r.output.find("MPI has not ended in 5.00 s: a rank is stopped"), std::string::npos) << r.output;
 }
 
+// The same before MPI is there: a rank that is stopped before it calls MPI_Init leaves the others in it.
+TEST(Session, ARankStoppedBeforeTheStartEndsAll) {
+  const Finished r = run_ranks("stop-at-start");
+  EXPECT_EQ(r.exit_code, 77) << r.output;
+  EXPECT_NE(r.output.find("MPI has not started in 5.00 s: a rank is stopped"), std::string::npos) << r.output;
+}
+
 }  // namespace

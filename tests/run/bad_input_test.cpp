@@ -130,6 +130,9 @@ TEST(JobFiles, WrongKeysAndValues) {
       {"[watch]\ndeadline = 10\n", ":2:", {"deadline", "10s"}},
       {"[training]\nwarmup-steps = \"many\"\n", ":2:", {"warmup-steps", "many"}},
       {"[training]\nclip = -1\n", ":2:", {"clip", "-1"}},
+      {"[training]\nbeta2 = 0.9999999999999999\n", ":2:", {"beta2", "0.999999"}},
+      {"[training]\nlearning-rate = 1e308\n", ":2:", {"learning-rate", "1e+30"}},
+      {"[training]\nepsilon = 1e300\n", ":2:", {"epsilon", "to 1,"}},
       {"[training]\nseed = 1\nseed = 2\n", ":3:", {"seed"}},
       {"[training\nseed = 1\n", ":1:", {}},
       {"[training]\nprecision = \"fp23\"\n", ":2:", {"fp23", "fp32"}},
@@ -174,6 +177,7 @@ TEST(Models, BrokenConfigurations) {
       {"{\"model_type\": \"gpt2\", \"n_layer\": \"two\"}", {"/n_layer"}},
       {"{\"model_type\": \"gpt2\", \"n_embd\": 65, \"n_head\": 4}", {"65", "4"}},
       {"{\"model_type\": \"bert\"}", {"/model_type", "bert"}},
+      {"{\"model_type\": \"gpt2\", \"n_layer\": 16000}", {"blocks", "16000", "at most 2048"}},
       {"[]", {"object"}},
   };
   int count = 0;

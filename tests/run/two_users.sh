@@ -11,6 +11,8 @@ program=$1 source_dir=$2
 command -v setpriv >/dev/null || { echo "SKIPPED: setpriv is not here" && exit 77; }
 # shellcheck source=tests/support/waiting.sh
 . "$source_dir/tests/support/waiting.sh"
+# shellcheck source=tests/support/site_commands.sh
+. "$source_dir/tests/support/site_commands.sh"
 
 work=$(mktemp -d) failures=0
 trap 'rm -rf "$work"' EXIT
@@ -188,5 +190,41 @@ own_run 65 "everybody may write into $work/theirs/open" "$work/theirs/open/mine"
 own_run 0 "" "$work/home/run"
 own_run 0 "" -p
 [ -d "$work/home/-p" ] || wrong "a run directory whose name begins with - was not made"
+
+# ---- submit: sbatch gets the script that was made, whoever of the run directory's group puts another in its place
+cp -r "$source_dir/tests/app/sites/c03-gres-of-the-manual" "$work/site"
+site_commands "$work/bin" "$work/site"
+# As sbatch: the file of that name, else standard input. It starts when the other user has been faster.
+cat >"$work/bin/sbatch" <<'S'
+#!/bin/bash
+until grep -q planted group/submit.sh; do sleep 0.05; done
+case ${!#} in -*) cat ;; *) cat "${!#}" ;; esac >submitted
+echo 9
+S
+chmod 755 "$work"/bin/*
+chmod -R a+rX "$work/site" "$work/bin"
+new_run group
+chown $victim:$attacker "$work/home/group" && chmod 770 "$work/home/group"
+as $attacker sh -c 'while [ -d "$0" ]; do echo planted >script; mv -f script "$0/submit.sh"; done' "$work/home/group" >"$work/swaps" 2>&1 &
+swapping=$!
+as $victim env PATH="$work/bin:/usr/bin:/bin" timeout -k 5 "$hang_bound" "$work/flotilla" submit job.toml --run.directory group --submit.library "$work/flotilla.sh" >"$work/said" 2>&1 </dev/null || { wrong "submit: exit code $?" && cat "$work/said"; }
+mv "$work/home/group" "$work/home/submitted-from"
+wait $swapping
+grep -q flotilla_job "$work/home/submitted" && ! grep -q planted "$work/home/submitted" || wrong "sbatch was given another user's script"
+
+# ---- Open MPI's session folder, whose name somebody has taken
+as $attacker mkdir -m 777 "$work/pub/flotilla-$victim-7"
+# shellcheck disable=SC2016
+as $victim env TMPDIR="$work/pub" SLURM_JOB_ID=7 bash -c '. "$0"; exec bash -c "$flotilla_in_plain_rank" bash -c '"'"'stat -c "%a %u" "$OMPI_MCA_orte_tmpdir_base"; umask'"'" "$work/flotilla.sh" >"$work/said" 2>&1
+holds "$work/said" "700 $victim"$'\n'0077
+
+# ---- a node's /dev/shm: who fills it drains no node, what the system's accounts left does
+prolog() { # USER CODE
+  # shellcheck disable=SC2016
+  unshare -m bash -c 'mount -t tmpfs -o size=8m,mode=1777 tmpfs /dev/shm && setpriv --reuid="$1" --regid="$1" --clear-groups dd if=/dev/zero of=/dev/shm/full bs=1M count=6 status=none && exec "$0"' "$source_dir/slurm/hooks/prolog.sh" "$1" >"$work/said" 2>&1
+  [ $? -eq "$2" ] && grep -q "^flotilla prolog: /dev/shm is 75 % full" "$work/said" || { wrong "prolog.sh, /dev/shm filled by user $1" && cat "$work/said"; }
+}
+if unshare -m true 2>/dev/null; then prolog $attacker 0 && prolog 1 1; else echo "not tried: prolog.sh, for this root may not mount"; fi
+
 holds "$secret" precious
 [ "$failures" -eq 0 ]

@@ -11,6 +11,8 @@ command -v strace >/dev/null || { echo "SKIPPED: strace is not here" && exit 77;
 strace -qq -o /dev/null true 2>/dev/null || { echo "SKIPPED: strace may trace nothing here" && exit 77; }
 # shellcheck source=tests/support/waiting.sh
 . "$source_dir/tests/support/waiting.sh"
+# shellcheck source=tests/support/site_commands.sh
+. "$source_dir/tests/support/site_commands.sh"
 
 work=$(realpath "$(mktemp -d)")
 trap 'rm -rf "$work"' EXIT
@@ -107,13 +109,7 @@ kill -KILL $trainer
 wait $trainer 2>/dev/null
 
 # A site, and a job of one node there, whose srun runs the ranks here.
-site=$source_dir/tests/app/sites/c03-gres-of-the-manual
-cat >"$work/bin/scontrol" <<S
-#!/bin/bash
-case "\$*" in *hostnames*) echo n1 ;; *config*) cat "$site/config.txt" ;; *node*) cat "$site/nodes.txt" ;; *partition*) cat "$site/partitions.txt" ;; *) exit 1 ;; esac
-S
-printf '#!/bin/bash\ncat "%s/sinfo.txt"\n' "$site" >"$work/bin/sinfo"
-printf '#!/bin/bash\ncase "$*" in *%%N*) echo n1 ;; *%%L*) echo 1:00:00 ;; esac\n' >"$work/bin/squeue"
+site_commands "$work/bin" "$source_dir/tests/app/sites/c03-gres-of-the-manual"
 printf '#!/bin/bash\ncat >/dev/null\necho 9\n' >"$work/bin/sbatch"
 printf '#!/bin/bash\n[ "${!#}" != here ] || { echo here && exit; }\nwhile [ $# -gt 0 ] && [ "$1" != bash ]; do shift; done\nunset "${!SLURM_@}"\nexec "$@"\n' >"$work/bin/srun"
 chmod +x "$work"/bin/*

@@ -307,6 +307,17 @@ TEST(PrintedBySlurm, Partitions) {
   EXPECT_EQ(partition("DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED").cpu_memory->count, std::int64_t{2000} << 20) << "the site's";
   EXPECT_EQ(partition("DefMemPerCPU=1930 MaxMemPerNode=UNLIMITED").cpu_memory->count, std::int64_t{1930} << 20);
   EXPECT_EQ(partition("DefMemPerNode=248000").cpu_memory, std::nullopt);
+  const auto most = [&](const char* words, int cpus) {
+    SlurmNode node;
+    node.memory = {std::int64_t{512000} << 20};
+    return memory_for(partition(words), node, cpus).count >> 20;
+  };
+  EXPECT_EQ(most("MaxMemPerNode=UNLIMITED", 64), 512000);
+  EXPECT_EQ(most("MaxMemPerNode=248000", 64), 248000);
+  EXPECT_EQ(most("MaxMemPerNode=900000", 64), 512000);
+  EXPECT_EQ(most("MaxMemPerCPU=4000", 64), 256000);
+  EXPECT_EQ(most("MaxMemPerCPU=4000 SelectTypeParameters=CR_CORE", 64), 512000) << "memory is not given out";
+  EXPECT_EQ(most("MaxMemPerCPU=900000000000", 64), 512000);
   EXPECT_TRUE(partition("SelectTypeParameters=NONE").memory_counts);
   EXPECT_FALSE(partition("SelectTypeParameters=CR_SOCKET").memory_counts) << "a partition's own";
   EXPECT_EQ(partition("JobDefaults=(null)").gpu_cpus, 8) << "the site's";

@@ -12,7 +12,8 @@ using tests::expect_refused;
 
 std::vector<std::string> all(const std::string& pattern, const std::string& text) {
   const Regex regex{pattern};
-  Matches matches{regex, text};
+  Effort effort{text.size()};
+  Matches matches{regex, text, effort};
   std::vector<std::string> found;
   while (const auto match = matches.next()) found.push_back(text.substr(match->first, match->last - match->first));
   return found;
@@ -38,10 +39,35 @@ TEST(Regex, RepeatsAndLookAround) {
 }
 
 TEST(Regex, ALiteralIsItself) {
-  const auto match = Regex::literal(".*").find("a.*b", 0);
+  Effort effort{4};
+  const auto match = Regex::literal(".*").find("a.*b", 0, effort);
   ASSERT_TRUE(match);
   EXPECT_EQ(match->first, 1u);
   EXPECT_EQ(match->last, 3u);
+}
+
+/// Matches that go on, begin or end where the library's window of the text does are those of the whole text.
+TEST(Regex, NoMatchDependsOnHowMuchOfTheTextIsLookedAt) {
+  for (std::size_t length : {1, 62, 63, 64, 65, 127, 128, 129, 1000, 100'000}) {
+    const std::string word(length, 'x'), blanks(length, ' ');
+    EXPECT_EQ(all("x+", "-" + word + "-"), Found{word});
+    EXPECT_EQ(all(R"(\s+(?!\S)|\S+|\s+)", word + blanks + " y"), (Found{word, blanks, " ", "y"}));
+    EXPECT_EQ(all("(?<=x)y", word + "y"), Found{"y"});
+    if (length <= 1000) {
+      EXPECT_EQ(all("x+y|x", word + "z").size(), length);
+    }
+    EXPECT_EQ(all("$", word), Found{""});
+    EXPECT_EQ(all("z", word + "z"), Found{"z"});
+  }
+}
+
+TEST(Regex, WhatCostsMoreThanInProportionIsRefused) {
+  const std::string many(200'000, 'a');
+  expect_refused([&] { all("[^x]*y|a", many); }, "regular expression", "looks at a byte");
+  expect_refused([&] { all(R"((?=(a+))\w*b)", many); }, "looks at a byte");
+  expect_refused([&] { all("a*a*a*a*b", many); }, "looks at a byte");
+  EXPECT_EQ(all(R"(\p{L}+)", many), Found{many});
+  EXPECT_EQ(all(R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+|[\p{Lu}\p{M}]+)", std::string(200'000, 'A')).size(), 1u);
 }
 
 TEST(Regex, WhatMeansSomethingElseIsRefused) {

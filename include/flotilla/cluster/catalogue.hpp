@@ -38,32 +38,33 @@ struct CatalogueEntry {
   ProductFigures fp32;      ///< multiplied as IEEE fp32
   ProductFigures tf32;      ///< fp32 operands rounded to TF32 on the way in
   ProductFigures bf16, fp16;
-  ProductFigures fp8, fp4;   ///< of blocks' linear products alone, in forecasts of runtimes that have them
-  Figure memory_bandwidth;   ///< bytes per second
-  Figure memory_share;       ///< of it that streaming reaches
-  Figure overlap;            ///< Efficiency::overlap
-  Figure launch;             ///< seconds from one kernel's start to the next's at least
-  Figure portable_share;     ///< of the peak of half precision, that instructions of older types reach
-  Figure exponential_share;  ///< of what Hopper's attention kernels reach, by the peak: exponentials have units of their own
-  Figure host_speed;         ///< of one core of the usual node's host, at starting kernels; 1: an EPYC 7742 (DGX A100)
-  Figure matrix_workspace;   ///< bytes that the vendor recommends for the workspace of matrix products
-  Figure power;              ///< watts, design limit
-  Figure devices_per_node;   ///< usual
-  Figure domain_devices;     ///< that the links of a node join where these reach over several nodes
-  Figure context;            ///< bytes that context and libraries hold beside what they hold on every type
-  Figure node_device_rate;   ///< bytes per second that one device may send to the others of its node, one way
-  Figure node_pair_rate;     ///< bytes per second from one device of a node to one other, one way
-  Figure node_share;         ///< of node_pair_rate that large messages reach
-  Figure node_latency;       ///< seconds of a small message
-  Figure switch_sums;        ///< DeviceType::switch_sums, of the usual node
-  Figure host_link_rate;     ///< bytes per second between one device and its host's memory, one way
-  Figure host_link_share;    ///< of it that copies from and to pinned memory reach
-  Figure network_card_rate;  ///< bytes per second of one network card of the usual node, one way
-  Figure network_cards;      ///< of the usual node
-  Figure network_share;      ///< of network_card_rate that large messages reach
-  Figure network_latency;    ///< seconds of a small message
-  NodeLinks node_links;      ///< of the usual node, where no switch joins its devices
-  Figure link_error;         ///< relative, of transfer times made from these figures
+  ProductFigures fp8, fp4;    ///< of blocks' linear products alone, in forecasts of runtimes that have them
+  Figure memory_bandwidth;    ///< bytes per second
+  Figure memory_share;        ///< of it that streaming reaches
+  Figure overlap;             ///< Efficiency::overlap
+  Figure launch;              ///< seconds from one kernel's start to the next's at least
+  Figure portable_share;      ///< of the peak of half precision, that instructions of older types reach
+  Figure exponential_share;   ///< of what Hopper's attention kernels reach, by the peak: exponentials have units of their own
+  Figure host_speed;          ///< of one core of the usual node's host, at starting kernels; 1: an EPYC 7742 (DGX A100)
+  Figure matrix_workspace;    ///< bytes that the vendor recommends for the workspace of matrix products
+  Figure power;               ///< watts, design limit
+  Figure devices_per_node;    ///< usual
+  Figure compute_capability;  ///< of NVIDIA's: which machine code runs there, "8.6"
+  Figure domain_devices;      ///< that the links of a node join where these reach over several nodes
+  Figure context;             ///< bytes that context and libraries hold beside what they hold on every type
+  Figure node_device_rate;    ///< bytes per second that one device may send to the others of its node, one way
+  Figure node_pair_rate;      ///< bytes per second from one device of a node to one other, one way
+  Figure node_share;          ///< of node_pair_rate that large messages reach
+  Figure node_latency;        ///< seconds of a small message
+  Figure switch_sums;         ///< DeviceType::switch_sums, of the usual node
+  Figure host_link_rate;      ///< bytes per second between one device and its host's memory, one way
+  Figure host_link_share;     ///< of it that copies from and to pinned memory reach
+  Figure network_card_rate;   ///< bytes per second of one network card of the usual node, one way
+  Figure network_cards;       ///< of the usual node
+  Figure network_share;       ///< of network_card_rate that large messages reach
+  Figure network_latency;     ///< seconds of a small message
+  NodeLinks node_links;       ///< of the usual node, where no switch joins its devices
+  Figure link_error;          ///< relative, of transfer times made from these figures
   bool operator==(const CatalogueEntry&) const = default;
 };
 

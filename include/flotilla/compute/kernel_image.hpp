@@ -16,6 +16,9 @@ std::span<const std::byte> kernel_image(const gpu::DeviceFacts&);
 /// Empty where kernels can. `driver_version` as in gpu::Presence. One line.
 std::string why_no_kernels(const gpu::DeviceFacts&, int driver_version);
 
+/// The same of devices that are elsewhere, whose driver nobody asked.
+std::string why_no_kernels(int major, int minor);
+
 /// "CUDA 13.0: sm_75, sm_80, compute_120", "none: ..." or the environment's file.
 std::string kernels_description();
 

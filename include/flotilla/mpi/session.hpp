@@ -15,8 +15,9 @@ class Session {
   /// Starts MPI with MPI_THREAD_MULTIPLE (or adopts an MPI that was started so, which it will then not finalize) and makes errors return.
   /// Without a launcher this is one rank. Throws Error{unavailable} when the thread level is not granted, or when a launcher started
   /// several copies of which each believes to be alone, with the launch line to use. `end_deadline` is how long its end waits for the other
-  /// ranks: longer than one of them may be busy with files that wait for a disk.
-  explicit Session(Seconds end_deadline = Seconds{120});
+  /// ranks: longer than one of them may be busy with files that wait for a disk. Where the others do not start within `start_deadline`,
+  /// this process ends with ExitCode::lost_peer: ranks of a large job do not start at once.
+  explicit Session(Seconds end_deadline = Seconds{120}, Seconds start_deadline = Seconds{120});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   /// Finalizes, unless an exception is passing through: then the peers are not finalizing, and waiting for them would hang. Collective;

@@ -1,6 +1,7 @@
 #pragma once
 #include <csignal>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ std::string signal_name(int number);
 void ignore_broken_pipes() noexcept;
 /// From now on writing beyond the limit of a file's size (ulimit -f) fails with EFBIG and does not kill.
 void ignore_file_size_limits() noexcept;
+
+/// The work was left because a signal asks for it.
+class Stopped : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+/// Throws Stopped while a StopSignals lives that has received one. For work whose length others decide; as cheap as a load.
+void refuse_if_stopped();
 
 /// While one of these lives, the signals ask for a stop and do not kill: the first is remembered, later ones are counted, so a second
 /// SIGTERM cannot end a save half-way. The destructor puts the old handlers back. One at a time per process (a second throws

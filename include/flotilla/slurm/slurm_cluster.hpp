@@ -87,9 +87,10 @@ struct Partition {
   std::optional<Bytes> cpu_memory;   ///< DefMemPerCPU
   std::optional<Bytes> node_memory;  ///< DefMemPerNode
   std::optional<Bytes> gpu_memory;   ///< DefMemPerGPU
-  std::optional<int> most_cpus;      ///< MaxCPUsPerNode
-  std::optional<int> socket_cpus;    ///< MaxCPUsPerSocket, since 23.02
-  std::optional<int> gpu_cpus;       ///< DefCpuPerGPU: what the site gives with a GPU
+  std::optional<Bytes> most_cpu_memory, most_node_memory;  ///< MaxMemPerCPU, MaxMemPerNode
+  std::optional<int> most_cpus;                            ///< MaxCPUsPerNode
+  std::optional<int> socket_cpus;                          ///< MaxCPUsPerSocket, since 23.02
+  std::optional<int> gpu_cpus;                             ///< DefCpuPerGPU: what the site gives with a GPU
   /// Whose jobs it takes, in lower case; empty: of all.
   std::vector<std::string> accounts, other_than_accounts, qualities, other_than_qualities, submit_hosts;
   BillingWeights weights;
@@ -99,6 +100,8 @@ struct Partition {
 
 /// CPUs of the node that jobs of the partition may have.
 int cpus_for(const Partition&, const SlurmNode&);
+/// Memory of the node that a job of the partition may ask for with so many CPUs: Slurm refuses more, or adds CPUs to it.
+Bytes memory_for(const Partition&, const SlurmNode&, int cpus);
 
 struct SlurmCluster {
   std::vector<SlurmNode> nodes;  ///< each once, whatever partitions it is in

@@ -1,11 +1,13 @@
 #include "app/common/device_names.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -62,9 +64,24 @@ double DeviceNames::peak(const std::string& type) const {
   return entry == nullptr ? 0 : most(entry->bf16.peak.value, entry->fp16.peak.value, entry->fp32.peak.value);
 }
 
+std::string DeviceNames::why_no_kernels(const std::string& type) const {
+  const auto* entry = cluster::find(catalogue_, type);
+  if (entry == nullptr || !entry->compute_capability.known()) return "";
+  const int tenths = static_cast<int>(std::lround(10 * entry->compute_capability.value));
+  return compute::why_no_kernels(tenths / 10, tenths % 10);
+}
+
 std::string DeviceNames::meant(const std::string& asked) const {
   std::string words;
-  for (const auto* entry : read(asked).may_be) words += text(words.empty() ? "; did you mean " : " or ", in_quotes(entry->name));
+  auto like = read(asked).may_be;
+  // "RTX6000" is in the names of two cards; no other is nearer.
+  const auto key = cluster::folded_name(asked);
+  if (like.empty() && key.size() >= 4)
+    for (const auto& entry : catalogue_)
+      if (cluster::folded_name(entry.name).find(key) != key.npos) like.push_back(&entry);
+  constexpr std::size_t most = 5;
+  if (like.size() > most) like.clear();
+  for (const auto* entry : like) words += text(words.empty() ? "; did you mean " : " or ", in_quotes(entry->name));
   if (!words.empty()) return words + "?";
   auto all = known_;
   for (const auto& entry : catalogue_) {

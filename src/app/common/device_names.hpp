@@ -28,6 +28,8 @@ class DeviceNames {
   /// FLOP/s of half precision, else of fp32; 0 where nobody knows.
   double peak(const std::string& type) const;
   bool is_cpu(const std::string& type) const;
+  /// Why this program computes on the CPUs beside such devices: it has no kernels for them; "" where it has, or nobody knows.
+  std::string why_no_kernels(const std::string& type) const;
   bool is_trainable(const std::string& type) const { return app::is_trainable(cluster::find(catalogue_, type)); }
 
   /// "; did you mean 'A100-40' or 'A100-80'?"; "" where nothing is near.

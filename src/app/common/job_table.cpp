@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "app/common/forecast_basis.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::app {
 namespace {
+
+/// Steps are computed in fp32, where 1e38 ends, 1 - 3e-8 is 1 and 1e-38 may be 0.
+constexpr double largest_factor = 1e30, slowest_decay = 0.999999;
 
 using options::Choice;
 using options::Table;
@@ -158,31 +162,36 @@ void add_data(Table& t, Job::Data& d) {
 
 void add_training(Table& t, Job::Training& r) {
   t.section("training", "The training run");
-  t.add("training.steps", &r.steps, "iterations to run, counted from the start of the run", {.minimum = 1});
+  t.add("training.steps", &r.steps, "iterations to run, counted from the start of the run", {.minimum = 1, .maximum = most_run_steps});
   t.add("training.global-batch", &r.global_batch, "global batch size in sequences per iteration", {.minimum = 1, .maximum = 1 << 24});
   t.add("training.length", &r.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
   t.add("training.precision", &r.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
   t.add("training.seed", &r.seed, "random seed for initialization, data order and dropout", {.minimum = 0});
-  t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up", {.above = 0});
-  t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the schedule", {.minimum = 0});
+  t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up",
+        {.maximum = largest_factor, .above = 0});
+  t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the schedule",
+        {.minimum = 0, .maximum = largest_factor});
   t.add("training.learning-rate-schedule", &r.learning_rate_schedule,
         "how the learning rate decays after the warm-up; auto: cosine, on resume the checkpoint's; wsd: stable, then a linear cool-down",
         rate_schedules());
-  t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0", {.minimum = 0, .unset = "off"});
+  t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0",
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off"});
   t.add("training.decay-steps", &r.decay_steps, "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
-        {.minimum = 0, .unset = "training.steps; on resume the checkpoint's"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "training.steps; on resume the checkpoint's"});
   t.add("training.cooldown-steps", &r.cooldown_steps,
         "of these, the last iterations, in which the learning rate of wsd and wsd-sqrt decays",
-        {.minimum = 0, .unset = "a tenth; on resume the checkpoint's"});
-  t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only", {.minimum = 0});
-  t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .below = 1});
-  t.add("training.beta2", &r.beta2, "AdamW's decay rate of the second moment", {.minimum = 0, .below = 1});
-  t.add("training.epsilon", &r.epsilon, "AdamW's denominator term for numerical stability", {.above = 0});
-  t.add("training.clip", &r.clip, "gradient clipping threshold (global L2 norm); 0 disables clipping", {.minimum = 0});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "a tenth; on resume the checkpoint's"});
+  t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only",
+        {.minimum = 0, .maximum = largest_factor});
+  t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .maximum = slowest_decay});
+  t.add("training.beta2", &r.beta2, "AdamW's decay rate of the second moment", {.minimum = 0, .maximum = slowest_decay});
+  t.add("training.epsilon", &r.epsilon, "AdamW's denominator term for numerical stability", {.minimum = 1e-30, .maximum = 1});
+  t.add("training.clip", &r.clip, "gradient clipping threshold (global L2 norm); 0 disables clipping",
+        {.minimum = 0, .maximum = largest_factor});
   t.add("training.freeze", &r.freeze, "tensors that are not trained, by name or pattern of names",
         {.value = "PATTERN", .unset = "none", .example = "embedding.*"});
   t.add("training.evaluate-every", &r.evaluate_every, "iterations between evaluations on held-out data",
-        {.minimum = 0, .unset = "off", .example = "100"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off", .example = "100"});
   t.add("training.evaluate-sequences", &r.evaluate_sequences, "sequences per evaluation", {.minimum = 1});
   t.add("training.skip-non-finite", &r.skip_non_finite,
         "skip the optimizer step when the loss or gradients are NaN/Inf, instead of aborting");
@@ -192,14 +201,14 @@ void add_training(Table& t, Job::Training& r) {
 void add_lora(Table& t, Job::LoraOptions& l) {
   t.section("lora", "Low-rank adapters, trained in place of the weights (LoRA)");
   t.add("lora.rank", &l.rank, "rank of the adapters", {.minimum = 0, .maximum = 1 << 24, .unset = "none"});
-  t.add("lora.alpha", &l.alpha, "adapters are scaled by alpha / rank", {.minimum = 0, .unset = "the rank"});
+  t.add("lora.alpha", &l.alpha, "adapters are scaled by alpha / rank", {.minimum = 0, .maximum = largest_factor, .unset = "the rank"});
   t.add("lora.targets", &l.targets, "linear layers with adapters: attention.qkv, attention.out, feed_forward.up, feed_forward.down",
         {.value = "LAYER", .unset = "all", .example = "attention.qkv"});
 }
 
 void add_phase(Table& t, Job::Phase& p) {
   t.add("phase.name", &p.name, "name in metrics and checkpoints", {.value = "NAME", .unset = "none", .example = "short"});
-  t.add("phase.steps", &p.steps, "iterations of the phase", {.minimum = 0, .unset = "none", .example = "1000"});
+  t.add("phase.steps", &p.steps, "iterations of the phase", {.minimum = 0, .maximum = most_run_steps, .unset = "none", .example = "1000"});
   t.add("phase.length", &p.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "training.length"});
   t.add("phase.global-batch", &p.global_batch, "global batch size in sequences per iteration",
         {.minimum = 0, .maximum = 1 << 24, .unset = "training.global-batch"});
@@ -207,12 +216,14 @@ void add_phase(Table& t, Job::Phase& p) {
         {.value = "NAME", .unset = "all, with their weights", .example = "web"});
   t.add("phase.learning-rate-schedule", &p.learning_rate_schedule,
         "schedule of the learning rate over this phase; auto: the run's schedule goes on", rate_schedules());
-  t.add("phase.learning-rate", &p.learning_rate, "peak of the phase's own schedule", {.above = 0, .unset = "training.learning-rate"});
+  t.add("phase.learning-rate", &p.learning_rate, "peak of the phase's own schedule",
+        {.maximum = largest_factor, .above = 0, .unset = "training.learning-rate"});
   t.add("phase.minimum-learning-rate", &p.minimum_learning_rate, "final learning rate of the phase's own schedule",
-        {.minimum = 0, .unset = "training.minimum-learning-rate"});
-  t.add("phase.warmup-steps", &p.warmup_steps, "iterations of warm-up in the phase's own schedule", {.minimum = 0, .unset = "off"});
+        {.minimum = 0, .maximum = largest_factor, .unset = "training.minimum-learning-rate"});
+  t.add("phase.warmup-steps", &p.warmup_steps, "iterations of warm-up in the phase's own schedule",
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off"});
   t.add("phase.cooldown-steps", &p.cooldown_steps, "iterations of cool-down in the phase's own schedule",
-        {.minimum = 0, .unset = "a tenth"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "a tenth"});
 }
 
 void add_plan(Table& t, Job::Plan& p) {
@@ -265,7 +276,7 @@ void add_running(Table& t, Job& job) {
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});
   t.section("checkpoint", "Checkpoints, in the run directory");
   t.add("checkpoint.every", &job.checkpoint.every, "iterations between checkpoints; one is always saved at the end",
-        {.minimum = 0, .unset = "off", .example = "100"});
+        {.minimum = 0, .maximum = most_run_steps, .unset = "off", .example = "100"});
   t.add("checkpoint.every-time", &job.checkpoint.every_time, "time between checkpoints", {.unset = "off", .example = "30min"});
   t.add("checkpoint.node-mtbf", &job.checkpoint.node_mtbf,
         "mean time between failures of a node; checkpoints are then as far apart as loses least, by what they cost (Young, Daly)",

@@ -76,16 +76,36 @@ std::string SlurmDevices::said(const std::string& key) const {
   return found == said_.end() ? "" : found->second;
 }
 
-void SlurmDevices::note(const std::string& words) {
-  if (std::ranges::find(notes_, words) == notes_.end()) notes_.push_back(words);
+void SlurmDevices::note(const std::string& words, const std::string& partition) {
+  auto at = std::ranges::find(notes_, words, &Note::words);
+  if (at == notes_.end()) at = notes_.insert(at, {words, {}});
+  if (!partition.empty() && std::ranges::find(at->partitions, partition) == at->partitions.end()) at->partitions.push_back(partition);
+}
+
+std::vector<std::string> SlurmDevices::notes() const {
+  std::vector<std::string> all;
+  for (const auto& [words, partitions] : notes_) {
+    std::string where;
+    for (const auto& name : partitions) where += (where.empty() ? "" : ", ") + name;
+    all.push_back(partitions.empty() ? words : text(partitions.size() == 1 ? "partition " : "partitions ", where, ": ", words));
+  }
+  return all;
+}
+
+/// What to write where a site's gres have no type: its partition's name may say which card they are.
+std::string SlurmDevices::partition_hint(const std::string& partition) {
+  const auto& may_be = word(partition).may_be;
+  return text("partition:", partition, "=", may_be.empty() ? "TYPE" : may_be.front()->name);
 }
 
 /// What the gres's type may be, as far as features do not tell more; nothing, with a note, where nobody knows it.
 std::optional<SlurmDevices::Meaning> SlurmDevices::read(const slurm::Gres& gres, const slurm::SlurmNode& node,
                                                         const std::string& partition) {
   const auto whole = name_of(gres);
-  const auto unknown = [&](const std::string& why) {
-    note(text("partition ", partition, ": ", why, "; name it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
+  const auto key = gres.type.empty() ? partition_hint(partition) : whole + "=TYPE";
+  const auto unknown = [&](const std::string& why, const std::string& feature = "") {
+    const auto named = feature.empty() ? key + " or feature:NAME=TYPE" : "feature:" + feature + "=TYPE";
+    note(text(why, "; name it: --submit.device-types ", named), partition);
     return std::nullopt;
   };
   std::vector<const cluster::CatalogueEntry*> may_be;
@@ -96,6 +116,11 @@ std::optional<SlurmDevices::Meaning> SlurmDevices::read(const slurm::Gres& gres,
     if (read.slice) return unknown(text(gres.count, " ", in_quotes(whole), " of a node are slices of cards (MIG), not cards: left out"));
     if (read.may_be.empty()) return unknown(text("unknown gres ", in_quotes(whole), names_.meant(gres.type)));
     may_be = read.may_be;
+  } else {
+    const auto mig = std::ranges::find_if(node.features, [&](const auto& feature) { return word(feature).slice; });
+    if (mig != node.features.end())
+      return unknown(
+          text(gres.count, " ", in_quotes(whole), " of a node are slices of cards by its feature ", in_quotes(*mig), ": left out"), *mig);
   }
   for (const auto& feature : node.features) {
     if (may_be.size() == 1) break;
@@ -144,8 +169,7 @@ std::optional<NodeDevices> SlurmDevices::gpus_of(const slurm::SlurmNode& node, c
   }
   if (!best) return std::nullopt;
   if (!others.empty())
-    note(text("partition ", p.name, ": nodes with ", best->count, " ", best->type, " have ", others,
-              ", too: left out, a job takes one type of a node"));
+    note(text("nodes with ", best->count, " ", best->type, " have ", others, ", too: left out, a job takes one type of a node"), p.name);
   best->all = alone && others.empty();
   const int cpus = slurm::cpus_for(p, node);
   int share = std::max(cpus / best->count, 1);

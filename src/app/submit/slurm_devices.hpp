@@ -32,7 +32,7 @@ class SlurmDevices {
   /// Nothing where the node has no devices that anybody knows.
   std::optional<NodeDevices> of(const slurm::SlurmNode&, const slurm::Partition&);
   /// For people: what was guessed or passed over, each once.
-  std::vector<std::string> notes() const { return notes_; }
+  std::vector<std::string> notes() const;
 
  private:
   struct Meaning {
@@ -44,13 +44,18 @@ class SlurmDevices {
   std::optional<NodeDevices> cpus_of(const slurm::SlurmNode&, const std::string& partition);
   const cluster::DeviceWord& word(const std::string&);
   std::string said(const std::string& key) const;
-  void note(const std::string&);
+  void note(const std::string& words, const std::string& partition = "");
+  std::string partition_hint(const std::string& partition);
 
   const SubmitSettings& settings_;
   DeviceNames& names_;
   std::map<std::string, std::string> said_;           ///< upper-case key: type
   std::map<std::string, cluster::DeviceWord> words_;  ///< that were read already: sites have many nodes and few words
-  std::vector<std::string> notes_;
+  struct Note {
+    std::string words;
+    std::vector<std::string> partitions;
+  };
+  std::vector<Note> notes_;
 };
 
 }  // namespace flotilla::app

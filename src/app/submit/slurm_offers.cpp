@@ -37,7 +37,8 @@ double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, cons
   const double share = std::max(devices.count, 1);
   if (asked.count > 0) return static_cast<double>(asked.count) / gibibyte / share;
   if (p.gpu_memory && !devices.gres.empty()) return static_cast<double>(p.gpu_memory->count) / gibibyte;
-  if (asks_for_memory(p, node, asked)) return static_cast<double>(node.memory.count) / gibibyte / share;
+  if (asks_for_memory(p, node, asked))
+    return static_cast<double>(slurm::memory_for(p, node, devices.cpus_each * devices.count).count) / gibibyte / share;
   if (p.cpu_memory) return static_cast<double>(p.cpu_memory->count) / gibibyte * devices.cpus_each;
   return static_cast<double>((p.node_memory ? *p.node_memory : node.memory).count) / gibibyte / share;
 }
@@ -74,7 +75,7 @@ int available(const slurm::SlurmNode& node, const NodeDevices& devices, const sl
   if (!node.usable) return 0;
   const int cpus = slurm::cpus_for(p, node);
   const int each = (devices.cpus_each + node.threads - 1) / node.threads * node.threads, by_cpus = each > 0 ? cpus / each : devices.count;
-  const int most = std::min(by_cpus, with_memory(node.memory, p, node, devices, s.memory));
+  const int most = std::min(by_cpus, with_memory(slurm::memory_for(p, node, cpus), p, node, devices, s.memory));
   if (s.wait || node.idle) return std::min(devices.count, most);
   if (!node.shared || p.exclusive) return 0;
   const int with_free = with_memory(node.idle_memory, p, node, devices, s.memory);
@@ -85,7 +86,7 @@ int available(const slurm::SlurmNode& node, const NodeDevices& devices, const sl
 bool may_be_whole(const slurm::Partition& p, const slurm::SlurmNode& node) { return slurm::cpus_for(p, node) == node.cpus; }
 
 bool has_gpus(const slurm::SlurmNode& node) {
-  return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu"; });
+  return std::ranges::any_of(node.gres, [](const auto& gres) { return gres.name == "gpu" && gres.count > 0; });
 }
 
 /// A node of a kind.
@@ -196,6 +197,7 @@ class Collector {
 
   /// Of the partition's first node with devices; to tell partitions apart that share nodes.
   double price(const slurm::Partition& p) {
+    if (!why_not(p).empty()) return 0;  // nor is anything noted of its devices
     for (const auto n : p.nodes)
       if (const auto devices = devices_.of(slurm_cluster_.nodes[n], p))
         return units_per_hour(slurm_cluster_, p, slurm_cluster_.nodes[n], *devices, s_.memory);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "app/common/planning_economics.hpp"
 #include "app/common/planning_page.hpp"
@@ -9,7 +10,6 @@
 #include "app/submit/submit_text.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/slurm/run_program.hpp"
@@ -105,12 +105,13 @@ void write_script(Submission& s, const SubmitOptions& o) {
   s.file = file.string();
 }
 
-/// The job is this program: built without kernels for GPUs, it computes on CPUs wherever it runs.
-void note_missing_kernels(SlurmOffers& offers) {
-  const auto kernels = compute::kernels_description();
-  const bool gpus = std::ranges::any_of(offers.all, [](const auto& offer) { return !offer.gres.empty(); });
-  if (gpus && kernels.starts_with("none"))
-    offers.notes.push_back(text("this program has no kernels for GPUs (", kernels, "): its jobs compute on the nodes' CPUs"));
+/// The job is this program: where it has no kernels for a GPU, it computes on the CPUs beside it.
+void note_missing_kernels(SlurmOffers& offers, const DeviceNames& names) {
+  std::map<std::string, std::string> types;  // by why
+  for (const auto& offer : offers.all)
+    if (const auto why = names.why_no_kernels(offer.type); !why.empty())
+      if (auto& listed = types[why]; listed.find(offer.type) == listed.npos) listed += (listed.empty() ? "" : ", ") + offer.type;
+  for (const auto& [why, listed] : types) offers.notes.push_back(text(listed, ": jobs compute on the CPUs of these nodes; ", why));
 }
 
 void show(const Submission& s, const SubmitOptions& o) {
@@ -132,7 +133,7 @@ int submit(const SubmitOptions& o) {
   const auto catalogue = catalogue_of(o.planning.basis);
   DeviceNames names{library.profile, catalogue};
   s.offers = offers_of(s.slurm_cluster, o, names);
-  note_missing_kernels(s.offers);
+  note_missing_kernels(s.offers, names);
   plan_over(s, o);
   s.script = slurm::script_text(script_for(s.taken, o, s.planning.answer.best->plan.precision, remarks_of(s)));
   write_script(s, o);

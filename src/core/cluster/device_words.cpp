@@ -55,9 +55,10 @@ void take_generation(std::string_view& text) {
 
 bool take_form(std::string_view& text, Beside& said) {
   for (const auto& [word, form] : forms) {
-    if (!take(text, word)) continue;
+    if (!text.starts_with(word)) continue;
+    if (!said.form.empty() && said.form != form) return false;  // what is left must not be read as if it had not been there
+    take(text, word);
     if (form == "SXM") take_generation(text);
-    if (!said.form.empty() && said.form != form) return false;
     said.form = form;
     return true;
   }
@@ -158,15 +159,15 @@ bool is_of_its_vendor(const CatalogueEntry& entry, std::string_view word) {
 /// The word, then without one vendor's name in front after the other; what sites put in front ("gpu_", "GPU_SKU:") is no name either.
 std::vector<std::string_view> beginnings(std::string_view word) {
   constexpr std::array<std::string_view, 12> vendors{"nvidia", "amd",         "intel", "tesla",  "geforce", "instinct",
-                                                     "radeon", "corporation", "data",  "center", "gpu",     "gpus"};
+                                                     "radeon", "corporation", "data",  "center", "gpus",    "gpu"};
   if (const auto colon = word.find_last_of(":="); colon != word.npos) word.remove_prefix(colon + 1);
   std::vector<std::string_view> all{word};
   for (bool more = true; more;) {
     more = false;
     while (!word.empty() && separates(word.front())) word.remove_prefix(1);
     for (const auto vendor : vendors)
-      if (word.size() > vendor.size() + 1 && begins_with(word, vendor) && separates(word[vendor.size()])) {
-        word.remove_prefix(vendor.size() + 1);
+      if (word.size() > vendor.size() + 1 && begins_with(word, vendor)) {  // "teslaV100", too: what is left must be a name
+        word.remove_prefix(vendor.size());
         all.push_back(word);
         more = true;
         break;

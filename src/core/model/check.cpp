@@ -18,10 +18,19 @@ void probability(std::string_view where, const char* field, double value) {
 /// Above this the byte counts of one layer could leave 64 bits on some product of extents; far beyond any model.
 constexpr int largest_extent = 1 << 24;
 
+/// The deepest published model (DeepNet) has 1,000.
+constexpr int most_blocks = 2048;
+
 void bounded(std::string_view where, const char* field, int value) {
   positive(where, field, value);
   FLOTILLA_REQUIRE(value <= largest_extent, ErrorKind::bad_input, where, ": ", field, " is ", value, "; it must be at most ",
                    largest_extent);
+}
+
+/// Neither 0 nor infinite where it is computed with.
+void in_fp32(std::string_view where, const char* field, double value) {
+  FLOTILLA_REQUIRE(value >= 1e-30 && value <= 1e30, ErrorKind::bad_input, where, ": ", field, " is ", value,
+                   "; it must be at least 1e-30 and at most 1e30");
 }
 
 void check_groups(const Config& c, std::string_view where) {
@@ -101,8 +110,7 @@ void check_lora(const Config& c, std::string_view where) {
   FLOTILLA_REQUIRE(l.rank >= 0 && l.rank <= c.hidden, ErrorKind::bad_input, where, ": LoRA's rank is ", l.rank,
                    "; it must be 1 to hidden (", c.hidden, "), or 0 for no adapters");
   if (!l.on()) return;
-  FLOTILLA_REQUIRE(std::isfinite(l.alpha) && l.alpha > 0, ErrorKind::bad_input, where, ": LoRA's alpha is ", l.alpha,
-                   "; it must be above 0");
+  in_fp32(where, "LoRA's alpha", l.alpha);
   FLOTILLA_REQUIRE(!l.targets.empty(), ErrorKind::bad_input, where,
                    ": LoRA has no targets; name attention.qkv, attention.out, feed_forward.up or feed_forward.down");
   for (const Linear linear : l.targets)
@@ -167,7 +175,9 @@ void require_executable(const Config& c, std::string_view where) {
 }
 
 void check(const Config& c, std::string_view where) {
-  bounded(where, "blocks", c.blocks);
+  positive(where, "blocks", c.blocks);
+  FLOTILLA_REQUIRE(c.blocks <= most_blocks, ErrorKind::bad_input, where, ": blocks is ", c.blocks, "; it must be at most ", most_blocks,
+                   ": no deeper model is known, and planning takes time and memory in proportion");
   bounded(where, "hidden", c.hidden);
   bounded(where, "heads", c.heads);
   bounded(where, "feed_forward", c.feed_forward);
@@ -183,10 +193,8 @@ void check(const Config& c, std::string_view where) {
   check_windows(c, where);
   FLOTILLA_REQUIRE(c.position_offset >= 0 && c.position_offset <= largest_extent, ErrorKind::bad_input, where, ": position_offset is ",
                    c.position_offset, "; it must be 0 or more");
-  FLOTILLA_REQUIRE(std::isfinite(c.norm_epsilon) && c.norm_epsilon > 0, ErrorKind::bad_input, where, ": norm_epsilon is ", c.norm_epsilon,
-                   "; it must be above 0");
-  FLOTILLA_REQUIRE(std::isfinite(c.init_std) && c.init_std > 0, ErrorKind::bad_input, where, ": init_std is ", c.init_std,
-                   "; it must be above 0");
+  in_fp32(where, "norm_epsilon", c.norm_epsilon);
+  in_fp32(where, "init_std", c.init_std);
   probability(where, "dropout", c.dropout);
   probability(where, "attention_dropout", c.attention_dropout);
   check_lora(c, where);

@@ -45,6 +45,7 @@ constexpr std::array figure_rows{
     Row{"matrix_workspace_bytes", [](CatalogueEntry& e) -> Figure& { return e.matrix_workspace; }, 0, 1e12},
     Row{"power_watts", [](CatalogueEntry& e) -> Figure& { return e.power; }, 0, 1e6},
     Row{"devices_per_node", [](CatalogueEntry& e) -> Figure& { return e.devices_per_node; }, 1, most_in_node},
+    Row{"compute_capability", [](CatalogueEntry& e) -> Figure& { return e.compute_capability; }, 1, 99},
     Row{"domain_devices", [](CatalogueEntry& e) -> Figure& { return e.domain_devices; }, 1, most_in_node},
     Row{"node_device_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_device_rate; }, least_rate, most_of_any},
     Row{"node_pair_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_pair_rate; }, least_rate, most_of_any},

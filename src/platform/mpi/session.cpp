@@ -19,7 +19,7 @@
 namespace flotilla::mpi {
 namespace {
 
-constexpr Seconds start_deadline{60.0}, init_deadline{120.0};
+constexpr Seconds duplicate_deadline{60.0};
 
 /// Why this MPI will not do, in the process that has just started it; empty when it does.
 std::string why_unfit(int thread_level) {
@@ -40,23 +40,23 @@ CallDeadline end_if_late(Seconds deadline, const char* what) {
           }};
 }
 
-void initialize(int& thread_level) {
+void initialize(int& thread_level, Seconds start_deadline) {
   const auto why = why_too_limited();
   FLOTILLA_REQUIRE(why.empty(), ErrorKind::unavailable, why);
   const LoneStart alone;
-  const auto deadline = end_if_late(init_deadline, "started");
+  const auto deadline = end_if_late(start_deadline, "started");
   MPI_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level));
 }
 
 /// True when this call started MPI.
-bool start() {
+bool start(Seconds start_deadline) {
   int initialized = 0;
   int thread_level = MPI_THREAD_SINGLE;
   MPI_TRY(MPI_Initialized(&initialized));
   if (initialized)
     MPI_TRY(MPI_Query_thread(&thread_level));
   else
-    initialize(thread_level);
+    initialize(thread_level, start_deadline);
   MPI_TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_TRY(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   if (const std::string why = why_unfit(thread_level); !why.empty()) {
@@ -69,14 +69,14 @@ bool start() {
 Communicator duplicate_world() {
   auto all = std::make_unique<Communicator::Native>();
   all->handle.reset(MPI_COMM_WORLD);
-  return Communicator{std::move(all)}.duplicate(start_deadline);
+  return Communicator{std::move(all)}.duplicate(duplicate_deadline);
 }
 
 }  // namespace
 
-Session::Session(Seconds end_deadline)
+Session::Session(Seconds end_deadline, Seconds start_deadline)
     : folder_{std::make_unique<SessionFolder>()},
-      owns_{start()},
+      owns_{start(start_deadline)},
       exceptions_{std::uncaught_exceptions()},
       end_deadline_{end_deadline},
       world_{duplicate_world()} {}

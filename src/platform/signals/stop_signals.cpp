@@ -62,6 +62,11 @@ std::string signal_name(int number) {
 void ignore_broken_pipes() noexcept { ignore(SIGPIPE); }
 void ignore_file_size_limits() noexcept { ignore(SIGXFSZ); }
 
+void refuse_if_stopped() {
+  if (installed.load(std::memory_order_relaxed) && first.load(std::memory_order_relaxed) != 0)
+    throw Stopped{signal_name(first.load()) + ": stopped"};
+}
+
 StopSignals::StopSignals(const std::vector<int>& signals) {
   FLOTILLA_REQUIRE(!installed.exchange(true), ErrorKind::internal, "stop signals are already being handled in this process");
   clear();

@@ -92,7 +92,9 @@ class Reader {
       value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
       if (key == "ClusterName") slurm_cluster.name = value;
       if (key == "SLURM_VERSION") slurm_cluster.version = value;
-      if (key == "SelectTypeParameters" || key == "DefMemPerCPU" || key == "DefMemPerNode" || key == "JobDefaults") defaults_[key] = value;
+      if (key == "SelectTypeParameters" || key == "DefMemPerCPU" || key == "DefMemPerNode" || key == "MaxMemPerCPU" ||
+          key == "MaxMemPerNode" || key == "JobDefaults")
+        defaults_[key] = value;
       if (key == "PriorityFlags") slurm_cluster.largest_counts = value.find("MAX_TRES") != value.npos;
       if (key == "KillWait" && number_of(value.substr(0, value.find(' '))) >= 0)
         slurm_cluster.kill_wait = {static_cast<double>(number_of(value.substr(0, value.find(' '))))};
@@ -157,6 +159,12 @@ class Reader {
     if (!p.cpu_memory && !p.node_memory) {
       p.cpu_memory = memory_limit(field(defaults_, "DefMemPerCPU"));
       p.node_memory = memory_limit(field(defaults_, "DefMemPerNode"));
+    }
+    p.most_cpu_memory = memory_limit(field(record, "MaxMemPerCPU"));
+    p.most_node_memory = memory_limit(field(record, "MaxMemPerNode"));
+    if (!p.most_cpu_memory && !p.most_node_memory) {
+      p.most_cpu_memory = memory_limit(field(defaults_, "MaxMemPerCPU"));
+      p.most_node_memory = memory_limit(field(defaults_, "MaxMemPerNode"));
     }
     p.qos = field(record, "QoS");
     p.weights = parse_billing_weights(field(record, "TRESBillingWeights"));
@@ -261,6 +269,13 @@ std::string user_name() {
 
 int cpus_for(const Partition& p, const SlurmNode& node) {
   return std::min({node.cpus, p.most_cpus.value_or(node.cpus), p.socket_cpus ? *p.socket_cpus * node.sockets : node.cpus});
+}
+
+Bytes memory_for(const Partition& p, const SlurmNode& node, int cpus) {
+  if (!p.memory_counts) return node.memory;
+  const std::int64_t all = node.memory.count, most = p.most_node_memory.value_or(node.memory).count;
+  const std::int64_t by_cpu = std::min(p.most_cpu_memory.value_or(node.memory).count, all / std::max(cpus, 1) + 1);
+  return {std::min({all, most, by_cpu * cpus})};
 }
 
 std::string cluster_name(const std::string& configuration) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -54,6 +55,13 @@ std::string format_of(const std::string& path) {
   return end == words.npos ? "" : printable(words.substr(at + key.size(), end - at - key.size()).substr(0, 20));
 }
 
+/// Whether a file's format is of a later library than the one that is loaded.
+bool is_newer(const std::string& format) {
+  unsigned major = 0;
+  std::from_chars(format.data(), format.data() + format.size(), major);
+  return major > hwloc_get_api_version() >> 16;
+}
+
 }  // namespace
 
 NodeTopology this_node() {
@@ -71,7 +79,7 @@ NodeTopology this_node() {
 NodeTopology load_xml(const std::string& path) {
   const Topology topology = new_topology();
   const auto version = format_of(path);
-  FLOTILLA_REQUIRE(!version.starts_with("3"), ErrorKind::bad_input, path, ": a topology of hwloc's format ", version, ", which ",
+  FLOTILLA_REQUIRE(!is_newer(version), ErrorKind::bad_input, path, ": a topology of hwloc's format ", version, ", which ",
                    library_version(), " does not read; write it with `lstopo --export-xml-flags v2 node.xml`");
   const bool loaded = hwloc_topology_set_xml(topology.get(), path.c_str()) == 0 && hwloc_topology_load(topology.get()) == 0;
   FLOTILLA_REQUIRE(loaded, ErrorKind::bad_input, path,

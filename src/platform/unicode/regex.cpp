@@ -5,10 +5,12 @@
 #include <utf8proc.h>
 
 #include <array>
+#include <ctime>
 
 #include "dialect.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/unique_handle.hpp"
+#include "flotilla/unicode/utf8.hpp"
 
 namespace flotilla::unicode {
 namespace {
@@ -58,14 +60,31 @@ Scratch& scratch() {
   return mine;
 }
 
+/// What a search may look at and do: first at once, then for one start alone.
+struct Reach {
+  std::size_t window = 64;
+  std::uint32_t steps = 512;
+  bool alone = false;
+};
+/// More than a line of any text takes.
+constexpr std::uint32_t most_steps = 1 << 30;
+
+/// Not within a character.
+std::size_t end_of_window(std::string_view text, std::size_t from, std::size_t window) {
+  if (window >= text.size() - from) return text.size();
+  auto end = from + window;
+  while (end < text.size() && !begins_character(text[end])) ++end;
+  return end;
+}
+
 UniqueHandle<CodeTraits> compile(std::string_view pattern, std::uint32_t options) {
   int error = 0;
   std::size_t place = 0;
-  UniqueHandle<CodeTraits> code{
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options | PCRE2_UTF, &error, &place, nullptr)};
+  UniqueHandle<CodeTraits> code{pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                              options | PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT, &error, &place, nullptr)};
   FLOTILLA_REQUIRE(code.get(), ErrorKind::bad_input, "regular expression, near byte ", place, ": ", words_of(error));
   // Without a compiler for this processor PCRE2 interprets: slower, and the same.
-  static_cast<void>(pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE));
+  static_cast<void>(pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD));
   return code;
 }
 
@@ -75,19 +94,59 @@ struct Regex::State {
   UniqueHandle<CodeTraits> code;
 };
 
+namespace {
+
+/// The library's answer, and the place of what matched, or began to.
+std::pair<int, Match> match_in(const pcre2_code* code, std::string_view text, std::size_t from, std::size_t end, Reach reach) {
+  auto& mine = scratch();
+  pcre2_set_match_limit(mine.context.get(), reach.steps);
+  pcre2_set_offset_limit(mine.context.get(), reach.alone ? from : PCRE2_UNSET);
+  const int count = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), end, from,
+                                PCRE2_NO_UTF_CHECK | (end == text.size() ? 0 : PCRE2_PARTIAL_HARD), mine.data.get(), mine.context.get());
+  const auto* const place = pcre2_get_ovector_pointer(mine.data.get());
+  return {count, count >= 0 || count == PCRE2_ERROR_PARTIAL ? Match{place[0], place[1]} : Match{from, from}};
+}
+
+std::size_t nanoseconds_of_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::size_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::size_t>(time.tv_nsec);
+}
+
+}  // namespace
+
 // Ruby's ^ and $ are those of lines.
 Regex::Regex(std::string_view pattern) : state_{std::make_shared<State>(State{compile(in_pcre2(pattern), PCRE2_UCP | PCRE2_MULTILINE)})} {}
 
 Regex Regex::literal(std::string_view text) { return Regex{std::make_shared<State>(State{compile(text, PCRE2_LITERAL)})}; }
 
-std::optional<Match> Regex::find(std::string_view text, std::size_t from) const {
-  auto& mine = scratch();
-  const int count = pcre2_match(state_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, PCRE2_NO_UTF_CHECK,
-                                mine.data.get(), mine.context.get());
-  if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  FLOTILLA_REQUIRE(count >= 0, ErrorKind::bad_input, "regular expression: ", words_of(count), " in a text of ", text.size(), " bytes");
-  const auto* place = pcre2_get_ovector_pointer(mine.data.get());
-  return Match{place[0], place[1]};
+/// The library does not say what a match has cost. So it sees a window of the text, and takes few steps. A start whose match asks what
+/// stands behind the window, or takes more steps, is tried again alone, with twice of that. A step may look at all of the window: alone, a
+/// nanosecond of this thread counts as a look, too.
+std::optional<Match> Regex::find(std::string_view text, std::size_t from, Effort& effort) const {
+  for (Reach reach; from <= text.size();) {
+    const auto end = end_of_window(text, from, reach.window);
+    const auto began = reach.alone ? nanoseconds_of_thread() : 0;
+    const auto [count, place] = match_in(state_->code.get(), text, from, end, reach);
+    const auto starts = reach.alone                                                       ? 1
+                        : count == PCRE2_ERROR_NOMATCH || count == PCRE2_ERROR_MATCHLIMIT ? end - from + 1
+                                                                                          : place.first - from + 1;
+    effort.spend(starts * reach.window + (reach.alone ? nanoseconds_of_thread() - began : 0));
+    if (count >= 0) return place;
+    if (count == PCRE2_ERROR_NOMATCH) {
+      if (end == text.size() && !reach.alone) return std::nullopt;
+      from = !reach.alone ? end : from < text.size() ? from + character_bytes(text[from]) : from + 1;
+      reach = {};
+    } else if (count == PCRE2_ERROR_PARTIAL && place.first > from) {
+      from = place.first;
+      reach = {};
+    } else {
+      FLOTILLA_REQUIRE(count == PCRE2_ERROR_PARTIAL || (count == PCRE2_ERROR_MATCHLIMIT && reach.steps < most_steps), ErrorKind::bad_input,
+                       "regular expression: ", words_of(count), " in a text of ", text.size(), " bytes");
+      reach = count == PCRE2_ERROR_PARTIAL ? Reach{2 * reach.window, reach.steps, true} : Reach{reach.window, 2 * reach.steps, true};
+    }
+  }
+  return std::nullopt;
 }
 
 std::string library_version() {

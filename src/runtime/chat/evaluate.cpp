@@ -38,6 +38,7 @@ Value Interpreter::evaluate(const TemplateExpression& expression) {
   count_step(expression.place);
   const Depth depth{*this, expression.place};
   try {
+    Budget::bytes(expression.text.size());
     return evaluate_kind(expression);
   } catch (const std::invalid_argument& wrong) {
     refuse(name_, expression.place, wrong.what());
@@ -55,19 +56,19 @@ Value Interpreter::evaluate_kind(const TemplateExpression& e) {
       return Value::list(std::move(items), e.kind == ExpressionKind::tuple ? ListKind::tuple : ListKind::list);
     }
     case ExpressionKind::dict: {
-      auto made = Value::dict({});
+      Members members;
       for (std::size_t i = 0; i < e.parts.size(); i += 2) {
         const auto key = evaluate(*e.parts[i]);
         if (key.text() == nullptr) throw std::invalid_argument{text("a key of type ", key.type(), " is not supported; expected a str")};
         auto value = evaluate(*e.parts[i + 1]);
-        auto& members = made.box()->members;
+        Budget::elements(members.size() / 16);
         const auto found = std::ranges::find(members, *key.text(), [](const auto& member) { return member.first; });
         if (found == members.end())
           members.emplace_back(*key.text(), std::move(value));
         else
           found->second = std::move(value);
       }
-      return made;
+      return Value::dict(std::move(members));
     }
     case ExpressionKind::member: return member(evaluate(*e.parts[0]), e.text);
     case ExpressionKind::item: {
@@ -124,10 +125,11 @@ Value Interpreter::item(const Value& object, const Value& index) const {
     if (const auto* found = find(*object.members(), *index.text())) return *found;
   if (index.text() != nullptr) return member(object, *index.text());
   if (!index.whole() || (object.items() == nullptr && object.text() == nullptr)) return Undefined{printed(index)};
-  const auto all = elements_of(object);
-  const auto count = std::ssize(all);
+  const auto all = object.items() != nullptr ? List{} : elements_of(object);
+  const auto& items = object.items() != nullptr ? *object.items() : all;
+  const auto count = std::ssize(items);
   const auto at = *index.whole() < 0 ? *index.whole() + count : *index.whole();
-  return at < 0 || at >= count ? Value{Undefined{text("element ", *index.whole())}} : all[static_cast<std::size_t>(at)];
+  return at < 0 || at >= count ? Value{Undefined{text("element ", *index.whole())}} : items[static_cast<std::size_t>(at)];
 }
 
 Value Interpreter::slice(const TemplateExpression& e) {
@@ -176,6 +178,7 @@ Value Interpreter::call_function(const Function& function, const Given& given) {
   const auto step = given.values.size() == 3 ? index_of(given.values[2], "range()") : 1;
   if (step == 0) throw std::invalid_argument{"range(): a step of 0"};
   constexpr std::size_t most = 100'000;
+  Budget::elements(1);
   List all;
   for (auto i = first; step > 0 ? i < last : i > last;) {
     if (all.size() == most) throw std::invalid_argument{text("range(): more than ", most, " numbers")};

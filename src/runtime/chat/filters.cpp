@@ -17,6 +17,7 @@ std::string joined(const Value& input, const Given& given) {
   bool first = true;
   for (const auto& element : elements_of(input)) {
     if (!std::exchange(first, false)) out += between;
+    Budget::bytes(between.size());
     out += printed(key == nullptr ? element : attribute(element, printed(*key)));
     if (out.size() > longest_text) throw std::invalid_argument{"join: too long"};
   }
@@ -27,6 +28,7 @@ std::int64_t length_of(const Value& input) {
   const bool counted = input.any_list() != nullptr && input.any_list()->kind != ListKind::generator;
   if (input.text() == nullptr && !counted && input.members() == nullptr && !input.is_undefined())
     throw std::invalid_argument{text(input.type(), " has no length")};
+  if (input.any_list() != nullptr) return std::ssize(input.any_list()->items);
   return std::ssize(elements_of(input));
 }
 
@@ -57,6 +59,7 @@ std::string indented(const std::string& text, const Given& given) {
     const auto line = text.substr(at, end - at);
     const bool moves = at == 0 ? first != nullptr && first->truth() : !line.empty() || (blank != nullptr && blank->truth());
     if (at > 0) out += '\n';
+    Budget::bytes(line.size() + by.size());
     if (moves) out += by;
     out += line;
     if (out.size() > longest_text) throw std::invalid_argument{"indent: too long"};
@@ -181,6 +184,8 @@ Value Interpreter::map(const Value& input, const Given& given) {
       auto value = attribute(element, printed(*key));
       all.push_back(value.is_undefined() && otherwise != nullptr ? *otherwise : std::move(value));
     } else {
+      const Depth depth{*this, {}};
+      Budget::elements(given.values.size() + given.named.size());
       all.push_back(filter(printed(given.values.front()), element, {{given.values.begin() + 1, given.values.end()}, given.named}));
     }
   }
@@ -196,6 +201,7 @@ Value Interpreter::select(const Value& input, const Given& given, bool wanted, b
     const auto value = by_attribute ? attribute(element, printed(given.values.front())) : element;
     bool holds = value.truth();
     if (given.values.size() > test) {
+      Budget::elements(given.values.size());
       const auto name = printed(given.values[test]);
       const auto answer = tested(name, value, {{given.values.begin() + static_cast<std::ptrdiff_t>(test) + 1, given.values.end()}, {}});
       if (!answer) throw std::invalid_argument{text("the test ", in_quotes(name), " is not supported")};

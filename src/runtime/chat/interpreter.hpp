@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "budget.hpp"
 #include "flotilla/chat/template.hpp"
 #include "syntax.hpp"
 
@@ -72,7 +73,6 @@ class Interpreter {
   std::vector<Scope> scopes_;
   std::string* out_ = nullptr;
   Rendered rendered_;
-  std::int64_t steps_ = 0;
   int depth_ = 0, captures_ = 0;
 };
 
@@ -104,10 +104,5 @@ Method method_of(const Value&, const std::string& name);
 Value call_method(const Value&, const std::string& name, const Given&);
 /// A path of keys and indices with dots between them, as selectattr() takes it.
 Value attribute(const Value&, const std::string& path);
-
-/// No text of a template is longer.
-inline constexpr std::size_t longest_text = 16 << 20;
-/// Steps of a rendering.
-inline constexpr std::int64_t most_steps = 2'000'000;
 
 }  // namespace flotilla::chat

@@ -37,6 +37,7 @@ const std::string& text_argument(const Given& given, std::size_t at, std::string
 std::string replaced(const std::string& input, const std::string& what, const std::string& by, std::int64_t most) {
   std::string out;
   const auto put = [&](std::string_view part) {
+    Budget::bytes(part.size());
     out += part;
     if (out.size() > longest_text) throw std::invalid_argument{"replace(): too long"};
   };
@@ -49,7 +50,7 @@ std::string replaced(const std::string& input, const std::string& what, const st
     return out;
   }
   std::size_t at = 0;
-  for (auto found = input.find(what); found != input.npos && most-- != 0; found = input.find(what, at)) {
+  for (auto found = place_of(what, input); found != input.npos && most-- != 0; found = place_of(what, input, at)) {
     put(std::string_view{input}.substr(at, found - at));
     put(by);
     at = found + what.size();
@@ -59,21 +60,18 @@ std::string replaced(const std::string& input, const std::string& what, const st
 }
 
 Value split_at_spaces(const std::string& input, std::int64_t most) {
+  Budget::bytes(input.size());
+  const auto all = characters(input);
+  const auto is_blank = [](std::string_view c) { return stripped(c, std::nullopt, true, false).empty(); };
+  const auto end_of = [&](std::size_t at, bool blank) {
+    while (at < all.size() && is_blank(all[at]) == blank) ++at;
+    return at;
+  };
   List parts;
-  auto rest = stripped(input, std::nullopt, true, false);
-  while (!rest.empty()) {
-    if (most-- == 0) {
-      parts.emplace_back(rest);
-      break;
-    }
-    const auto all = characters(rest);
-    std::string word;
-    for (const auto& c : all) {
-      if (stripped(c, std::nullopt, true, false).empty()) break;
-      word += c;
-    }
-    rest = stripped(std::string_view{rest}.substr(word.size()), std::nullopt, true, false);
-    parts.emplace_back(std::move(word));
+  for (auto at = end_of(0, true); at < all.size();) {
+    const auto end = most-- == 0 ? all.size() : end_of(at, false);
+    parts.emplace_back(std::string{all[at].data(), all[end - 1].data() + all[end - 1].size()});
+    at = end_of(end, true);
   }
   return Value::list(std::move(parts));
 }
@@ -87,9 +85,10 @@ Value split(const std::string& input, const Given& given) {
   if (separator->text() == nullptr || separator->text()->empty()) throw std::invalid_argument{"split(): expected a str that is not empty"};
   List parts;
   std::size_t at = 0;
-  for (auto found = input.find(*separator->text()); found != input.npos && left-- != 0; found = input.find(*separator->text(), at)) {
+  const auto& between = *separator->text();
+  for (auto found = place_of(between, input); found != input.npos && left-- != 0; found = place_of(between, input, at)) {
     parts.emplace_back(input.substr(at, found - at));
-    at = found + separator->text()->size();
+    at = found + between.size();
   }
   parts.emplace_back(input.substr(at));
   return Value::list(std::move(parts));
@@ -99,7 +98,12 @@ Value split(const std::string& input, const Given& given) {
 bool any_of(const Given& given, std::string_view what, const std::function<bool(const std::string&)>& does) {
   given.expect(what, 1);
   if (given.values.size() == 1 && given.values.front().type() == "tuple")
-    return std::ranges::any_of(*given.values.front().items(), [&](const Value& one) { return one.text() != nullptr && does(*one.text()); });
+    return std::ranges::any_of(*given.values.front().items(), [&](const Value& one) {
+      Budget::elements(1);
+      if (one.text() != nullptr) Budget::bytes(one.text()->size());
+      return one.text() != nullptr && does(*one.text());
+    });
+  Budget::bytes(text_argument(given, 0, what).size());
   return does(text_argument(given, 0, what));
 }
 
@@ -152,14 +156,15 @@ Value repeated(const Value& value, std::int64_t times) {
   if (value.text() != nullptr) {
     if (static_cast<std::size_t>(times) > longest_text / std::max<std::size_t>(1, value.text()->size()))
       throw std::invalid_argument{"a text that is too long"};
+    Budget::bytes(static_cast<std::size_t>(times) * value.text()->size());
     std::string out;
     for (std::int64_t i = 0; i < times; ++i) out += *value.text();
     return out;
   }
   if (times > 100'000) throw std::invalid_argument{"a list that is too long"};
+  Budget::elements(static_cast<std::size_t>(times) * value.items()->size());
   List all;
   for (std::int64_t i = 0; i < times; ++i) all.insert(all.end(), value.items()->begin(), value.items()->end());
-  if (all.size() > 1'000'000) throw std::invalid_argument{"a list that is too long"};
   return Value::list(std::move(all), kind_of(value));
 }
 
@@ -202,13 +207,19 @@ Value call_method(const Value& value, const std::string& name, const Given& give
 
 List elements_of(const Value& value) {
   if (value.is_undefined()) return {};
+  if (value.any_list() != nullptr) Budget::elements(value.any_list()->items.size());
   if (auto* list = value.any_list()) return list->kind == ListKind::generator ? std::exchange(list->items, {}) : list->items;
   List all;
   if (value.text() != nullptr) {
-    for (const auto& c : characters(*value.text())) all.emplace_back(std::string{c});
+    Budget::bytes(value.text()->size());
+    for (const auto& c : characters(*value.text())) {
+      Budget::elements(1);
+      all.emplace_back(std::string{c});
+    }
     return all;
   }
   if (value.members() == nullptr || value.box()->names_space) throw std::invalid_argument{text(value.type(), " has no elements")};
+  Budget::elements(value.members()->size());
   for (const auto& [key, member] : *value.members()) all.emplace_back(key);
   return all;
 }
@@ -231,6 +242,7 @@ Value arithmetic(const std::string& symbol, const Value& a, const Value& b) {
     return *a.text() + *b.text();
   }
   if (symbol == "+" && a.items() != nullptr && b.items() != nullptr && a.type() == b.type()) {
+    Budget::elements(a.items()->size() + b.items()->size());
     auto all = *a.items();
     all.insert(all.end(), b.items()->begin(), b.items()->end());
     return Value::list(std::move(all), kind_of(a));
@@ -243,7 +255,7 @@ Value arithmetic(const std::string& symbol, const Value& a, const Value& b) {
 bool contains(const Value& whole, const Value& part) {
   if (whole.text() != nullptr) {
     if (part.text() == nullptr) throw std::invalid_argument{text(part.type(), " in str is not defined")};
-    return whole.text()->find(*part.text()) != std::string::npos;
+    return place_of(*part.text(), *whole.text()) != std::string::npos;
   }
   if (whole.members() != nullptr && !whole.box()->names_space) {
     if (part.items() != nullptr || part.members() != nullptr) throw std::invalid_argument{text(part.type(), " is no key of a dict")};
@@ -273,6 +285,7 @@ Value sliced(const Value& value, const std::optional<std::int64_t>& first, const
 }
 
 Value attribute(const Value& value, const std::string& path) {
+  Budget::bytes(path.size());
   Value at = value;
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find('.', begin), path.size());

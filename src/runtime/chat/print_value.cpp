@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "flotilla/base/text.hpp"
 #include "value.hpp"
@@ -66,11 +67,25 @@ std::string json_quoted(const std::string& value) {
   return out + '"';
 }
 
+void put(std::string& out, std::string_view part) {
+  Budget::bytes(part.size());
+  if (out.size() + part.size() > longest_text) throw std::invalid_argument{text("a text of more than ", longest_text, " bytes")};
+  out += part;
+}
+
 class JsonWriter {
  public:
-  explicit JsonWriter(std::optional<std::int64_t> indent) : indent_{indent} {}
+  JsonWriter(std::optional<std::int64_t> indent, std::string& out) : indent_{indent}, out_{out} {}
 
-  std::string write(const Value& value, int depth) const {
+  void write(const Value& value, int depth) const {
+    Budget::elements(1);
+    if (value.items() != nullptr) return list(*value.items(), depth);
+    if (value.members() != nullptr) return dict(*value.members(), depth);
+    put(out_, of_scalar(value));
+  }
+
+ private:
+  static std::string of_scalar(const Value& value) {
     if (value.is_none()) return "null";
     if (const auto* flag = value.as<bool>()) return *flag ? "true" : "false";
     if (const auto* number = value.as<double>()) {
@@ -79,33 +94,73 @@ class JsonWriter {
     }
     if (const auto number = value.whole()) return std::to_string(*number);
     if (value.text() != nullptr) return json_quoted(*value.text());
-    if (value.items() != nullptr) return of_list(*value.items(), depth);
-    if (value.members() != nullptr) return of_dict(*value.members(), depth);
     throw std::invalid_argument{text("tojson: ", value.type(), " is no JSON")};
   }
-
- private:
-  std::string of_list(const List& items, int depth) const {
-    std::string out;
-    for (const auto& item : items) out += separator(out.empty(), depth + 1) + write(item, depth + 1);
-    return out.empty() ? "[]" : "[" + out + end(depth) + "]";
+  void list(const List& items, int depth) const {
+    put(out_, "[");
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      separate(i == 0, depth + 1);
+      write(items[i], depth + 1);
+    }
+    close(items.empty(), depth, "]");
   }
-  std::string of_dict(const Members& members, int depth) const {
-    std::string out;
-    for (const auto& [key, value] : members) out += separator(out.empty(), depth + 1) + json_quoted(key) + ": " + write(value, depth + 1);
-    return out.empty() ? "{}" : "{" + out + end(depth) + "}";
+  void dict(const Members& members, int depth) const {
+    put(out_, "{");
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      separate(i == 0, depth + 1);
+      put(out_, json_quoted(members[i].first) + ": ");
+      write(members[i].second, depth + 1);
+    }
+    close(members.empty(), depth, "}");
   }
-  std::string separator(bool first, int depth) const { return indent_ ? (first ? "" : ",") + end(depth) : first ? "" : ", "; }
-  std::string end(int depth) const { return indent_ ? "\n" + std::string(static_cast<std::size_t>(*indent_ * depth), ' ') : ""; }
+  void separate(bool first, int depth) const { put(out_, indent_ ? (first ? "" : ",") + line(depth) : first ? "" : ", "); }
+  void close(bool empty, int depth, const char* bracket) const { put(out_, (empty ? "" : line(depth)) + bracket); }
+  std::string line(int depth) const { return indent_ ? "\n" + std::string(static_cast<std::size_t>(*indent_ * depth), ' ') : ""; }
 
   const std::optional<std::int64_t> indent_;
+  std::string& out_;
 };
+
+void represent(const Value& value, std::string& out);
+
+void represent_list(const Value& value, std::string& out) {
+  const bool tuple = value.type() == "tuple";
+  put(out, tuple ? "(" : "[");
+  bool first = true;
+  for (const auto& item : *value.items()) {
+    if (!std::exchange(first, false)) put(out, ", ");
+    represent(item, out);
+  }
+  put(out, !tuple ? "]" : value.items()->size() == 1 ? ",)" : ")");
+}
+
+void represent(const Value& value, std::string& out) {
+  Budget::elements(1);
+  if (value.is_undefined()) return put(out, "Undefined");
+  if (value.is_none()) return put(out, "None");
+  if (const auto* flag = value.as<bool>()) return put(out, *flag ? "True" : "False");
+  if (const auto* number = value.as<double>()) return put(out, float_text(*number));
+  if (const auto number = value.whole()) return put(out, std::to_string(*number));
+  if (value.text() != nullptr) return put(out, quoted(*value.text()));
+  if (value.items() != nullptr) return represent_list(value, out);
+  if (value.members() == nullptr || value.box()->names_space)
+    throw std::invalid_argument{text("the text of ", value.type(), " is not supported")};
+  put(out, "{");
+  bool first = true;
+  for (const auto& [key, member] : *value.members()) {
+    put(out, (std::exchange(first, false) ? "" : ", ") + quoted(key) + ": ");
+    represent(member, out);
+  }
+  put(out, "}");
+}
 
 }  // namespace
 
 std::string as_json(const Value& value, std::optional<std::int64_t> indent) {
   if (indent && (*indent < 0 || *indent > 64)) throw std::invalid_argument{"tojson: an indent from 0 to 64"};
-  return JsonWriter{indent}.write(value, 0);
+  std::string out;
+  JsonWriter{indent, out}.write(value, 0);
+  return out;
 }
 
 std::string printed(const Value& value) {
@@ -114,22 +169,9 @@ std::string printed(const Value& value) {
 }
 
 std::string represented(const Value& value) {
-  if (value.is_undefined()) return "Undefined";
-  if (value.is_none()) return "None";
-  if (const auto* flag = value.as<bool>()) return *flag ? "True" : "False";
-  if (const auto* number = value.as<double>()) return float_text(*number);
-  if (const auto number = value.whole()) return std::to_string(*number);
-  if (value.text() != nullptr) return quoted(*value.text());
   std::string out;
-  if (value.items() != nullptr) {
-    const bool tuple = value.type() == "tuple";
-    for (const auto& item : *value.items()) out += (out.empty() ? "" : ", ") + represented(item);
-    return tuple ? "(" + out + (value.items()->size() == 1 ? ",)" : ")") : "[" + out + "]";
-  }
-  if (value.members() == nullptr || value.box()->names_space)
-    throw std::invalid_argument{text("the text of ", value.type(), " is not supported")};
-  for (const auto& [key, member] : *value.members()) out += (out.empty() ? "" : ", ") + quoted(key) + ": " + represented(member);
-  return "{" + out + "}";
+  represent(value, out);
+  return out;
 }
 
 }  // namespace flotilla::chat

@@ -14,10 +14,15 @@ Rendered Interpreter::run(Scope variables) {
 }
 
 void Interpreter::count_step(TemplateLocation place) {
-  if (++steps_ > most_steps) refuse(name_, place, "more than ", most_steps, " steps; does the template end?");
+  try {
+    Budget::step();
+  } catch (const std::invalid_argument& wrong) {
+    refuse(name_, place, wrong.what());
+  }
 }
 
 void Interpreter::write(std::string_view text) {
+  Budget::bytes(text.size());
   if (out_->size() + text.size() > longest_text)
     throw std::invalid_argument{flotilla::text("a text of more than ", longest_text, " bytes")};
   *out_ += text;
@@ -29,6 +34,7 @@ Interpreter::Outcome Interpreter::run(const Body& body) {
     Outcome outcome{};
     try {
       const Depth depth{*this, statement.place};
+      Budget::bytes(statement.text.size());
       outcome = run(statement);
     } catch (const RaisedByTemplate& raised) {
       refuse(name_, statement.place, "the template refuses these messages: ", raised.what());
@@ -89,6 +95,7 @@ Interpreter::Outcome Interpreter::run_branches(const Statement& statement) {
 }
 
 void Interpreter::bind(const std::vector<std::string>& names, const Value& value) {
+  for (const auto& name : names) Budget::bytes(name.size());
   if (names.size() == 1) {
     scopes_.back().insert_or_assign(names.front(), value);
     return;
@@ -104,7 +111,10 @@ void Interpreter::set(const Statement& statement) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
     if (const auto found = scope->find(statement.text); found != scope->end()) {
       auto* box = found->second.box();
+      if (value.box() != nullptr && value.box()->names_space)
+        throw std::invalid_argument{"a namespace() in a list, a dict or a namespace is not supported"};
       if (box == nullptr || !box->names_space) break;
+      Budget::elements(box->members.size() / 16);
       for (auto& [name, member] : box->members)
         if (name == statement.attribute) {
           member = std::move(value);
@@ -167,6 +177,7 @@ Value Interpreter::call_macro(const MacroStatement& macro, const Given& given) {
   for (const auto& [name, value] : given.named)
     if (std::find(macro.parameters.begin(), macro.parameters.end(), name) == macro.parameters.end())
       throw std::invalid_argument{text(macro.name, "() has no parameter ", name)};
+  Budget::elements(scopes_.front().size());
   // A macro sees what stands at the top of the template, not what surrounds the call.
   std::vector<Scope> outer(1, scopes_.front());
   std::swap(scopes_, outer);

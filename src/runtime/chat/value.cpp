@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <stdexcept>
 
 #include "flotilla/base/overloaded.hpp"
@@ -18,6 +19,14 @@ Value number_of(const files::Json& json) {
   return json.as_double();
 }
 
+/// How deep what holds `value` is, so far `depth`.
+void deepen(int& depth, const Value& value) {
+  if (const auto* box = value.box(); box != nullptr && box->names_space)
+    throw std::invalid_argument{"a namespace() in a list, a dict or a namespace is not supported"};
+  depth = std::max(depth, value.depth() + 1);
+  if (depth > deepest_value) throw std::invalid_argument{text("lists and dicts nested deeper than ", deepest_value)};
+}
+
 bool is_true(const files::Json& json) { return json.as_bool(); }
 
 /// Python's white space.
@@ -32,6 +41,32 @@ bool is_space(std::string_view character) {
 }
 
 }  // namespace
+
+Value::Value(std::string value) {
+  Budget::bytes(value.size() + 64);  // what holds it, too
+  storage_ = std::make_shared<const std::string>(std::move(value));
+}
+
+Value Value::list(List items, ListKind kind) {
+  Budget::elements(items.size() + 1);
+  int depth = 1;
+  for (const auto& item : items) deepen(depth, item);
+  return std::make_shared<ListBox>(ListBox{std::move(items), kind, depth});
+}
+
+Value Value::dict(Members members) {
+  Budget::elements(members.size() + 1);
+  int depth = 1;
+  for (const auto& [key, value] : members) deepen(depth, value);
+  return std::make_shared<DictBox>(DictBox{std::move(members), false, depth});
+}
+
+int Value::depth() const {
+  if (const auto* list = any_list()) return list->depth;
+  if (const auto* dict = box()) return dict->depth;
+  const auto* function = as<Function>();
+  return function == nullptr || function->self == nullptr ? 0 : function->self->depth();
+}
 
 Value Value::of(const files::Json& json) {
   if (json.is_null()) return None{};
@@ -63,7 +98,7 @@ std::optional<double> Value::number() const {
 bool Value::truth() const {
   return std::visit(
       Overloaded{[](const Undefined&) { return false; }, [](const None&) { return false; }, [](const Function&) { return true; },
-                 [](const std::string& text) { return !text.empty(); },
+                 [](const std::shared_ptr<const std::string>& text) { return !text->empty(); },
                  [](const std::shared_ptr<ListBox>& list) { return list->kind == ListKind::generator || !list->items.empty(); },
                  [](const std::shared_ptr<DictBox>& dict) { return dict->names_space || !dict->members.empty(); },
                  [](const auto& number) { return number != 0; }},
@@ -77,12 +112,23 @@ std::string Value::type() const {
   return names[storage_.index()];
 }
 
+std::size_t place_of(std::string_view what, std::string_view text, std::size_t from) {
+  if (what.empty() || from >= text.size()) return what.empty() && from <= text.size() ? from : text.npos;
+  const auto* const begin = text.data() + from;
+  const auto* const found = static_cast<const char*>(memmem(begin, text.size() - from, what.data(), what.size()));
+  Budget::bytes(found == nullptr ? text.size() - from : static_cast<std::size_t>(found - begin) + what.size());
+  return found == nullptr ? text.npos : static_cast<std::size_t>(found - text.data());
+}
+
 const Value* find(const Members& members, std::string_view key) {
+  Budget::elements(members.size() / 16);  // those of messages are as good as free
   const auto found = std::ranges::find(members, key, [](const auto& member) { return std::string_view{member.first}; });
   return found == members.end() ? nullptr : &found->second;
 }
 
 bool equal(const Value& a, const Value& b) {
+  Budget::elements(1);
+  if (a.text() != nullptr && b.text() != nullptr) Budget::bytes(std::min(a.text()->size(), b.text()->size()));
   if (const auto x = a.whole(), y = b.whole(); x && y) return *x == *y;
   if (const auto x = a.number(), y = b.number(); x && y) return *x == *y;
   if (a.text() != nullptr && b.text() != nullptr) return *a.text() == *b.text();
@@ -99,6 +145,7 @@ int compare(const Value& a, const Value& b) {
   const auto sign = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
   if (const auto x = a.whole(), y = b.whole(); x && y) return sign(*x, *y);
   if (const auto x = a.number(), y = b.number(); x && y) return sign(*x, *y);
+  if (a.text() != nullptr && b.text() != nullptr) Budget::bytes(std::min(a.text()->size(), b.text()->size()));
   if (a.text() != nullptr && b.text() != nullptr) return sign(*a.text(), *b.text());  // UTF-8 orders as code points do
   const bool lists = a.items() != nullptr && b.items() != nullptr;
   throw std::invalid_argument{text(a.type(), " and ", b.type(), lists ? ": their order is not supported" : " have no order")};
@@ -112,8 +159,10 @@ std::vector<std::string_view> characters(std::string_view text) {
 
 std::string stripped(std::string_view text, std::optional<std::string_view> chars, bool left, bool right) {
   const auto all = characters(text);
+  Budget::bytes(text.size());
   const auto set = chars ? characters(*chars) : std::vector<std::string_view>{};
   const auto goes = [&](std::string_view character) {
+    Budget::bytes(set.size());
     return chars ? std::ranges::find(set, character) != set.end() : is_space(character);
   };
   std::size_t first = 0, last = all.size();
@@ -125,6 +174,7 @@ std::string stripped(std::string_view text, std::optional<std::string_view> char
 }
 
 std::string with_case(const std::string& text, bool upper) {
+  Budget::bytes(text.size());
   std::string changed = text;
   for (char& c : changed) {
     if (static_cast<unsigned char>(c) > 127) throw std::invalid_argument{"letters beyond ASCII do not change their case here"};

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "budget.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
 
@@ -30,10 +31,12 @@ enum class ListKind : std::uint8_t { list, tuple, generator, view };
 struct ListBox {
   List items;
   ListKind kind = ListKind::list;
+  int depth = 1;  ///< of lists and dictionaries in one another
 };
 struct DictBox {
   Members members;           ///< in the order they were added
   bool names_space = false;  ///< of namespace(): members may be set
+  int depth = 1;
 };
 /// A method of a value, a macro, or a function of templates.
 struct Function {
@@ -42,18 +45,23 @@ struct Function {
   const MacroStatement* macro = nullptr;
 };
 
-/// What an expression is, with Python's meaning. Copies of lists and dictionaries share them; only namespaces are ever changed.
+/// What an expression is, with Python's meaning. Copies of texts, lists and dictionaries share them; only namespaces are ever changed. No
+/// value holds a namespace: so none holds itself, and none becomes deeper than it was made.
 class Value {
  public:
-  using Storage =
-      std::variant<Undefined, None, bool, std::int64_t, double, std::string, std::shared_ptr<ListBox>, std::shared_ptr<DictBox>, Function>;
+  using Storage = std::variant<Undefined, None, bool, std::int64_t, double, std::shared_ptr<const std::string>, std::shared_ptr<ListBox>,
+                               std::shared_ptr<DictBox>, Function>;
 
   Value() : storage_{Undefined{}} {}
   template <class T>
   requires std::constructible_from<Storage, T> Value(T value) : storage_{std::move(value)} {}
 
-  static Value list(List items, ListKind kind = ListKind::list) { return std::make_shared<ListBox>(ListBox{std::move(items), kind}); }
-  static Value dict(Members members) { return std::make_shared<DictBox>(DictBox{std::move(members)}); }
+  Value(std::string);
+  Value(const char* value) : Value{std::string{value}} {}
+
+  /// These count in the budget, and throw std::invalid_argument for what nests too deep, or holds a namespace.
+  static Value list(List items, ListKind kind = ListKind::list);
+  static Value dict(Members members);
   static Value of(const files::Json&);
 
   template <class T>
@@ -77,7 +85,10 @@ class Value {
     const auto* box = as<std::shared_ptr<DictBox>>();
     return box == nullptr ? nullptr : box->get();
   }
-  const std::string* text() const { return as<std::string>(); }
+  const std::string* text() const {
+    const auto* box = as<std::shared_ptr<const std::string>>();
+    return box == nullptr ? nullptr : box->get();
+  }
   bool is_undefined() const { return as<Undefined>() != nullptr; }
   bool is_none() const { return as<None>() != nullptr; }
   /// bool counts as a number, as in Python.
@@ -85,6 +96,8 @@ class Value {
   std::optional<double> number() const;
 
   bool truth() const;
+  /// Of lists and dictionaries in one another; 0: none.
+  int depth() const;
   /// "str", "int", "list", ...
   std::string type() const;
 
@@ -92,6 +105,8 @@ class Value {
   Storage storage_;
 };
 
+/// Where `what` begins in `text`, from byte `from` on, in linear time; npos: nowhere.
+std::size_t place_of(std::string_view what, std::string_view text, std::size_t from = 0);
 /// A member of a dictionary; nullptr: none.
 const Value* find(const Members&, std::string_view key);
 /// Python's ==.

@@ -7,6 +7,7 @@
 #include "checksums.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/files/json.hpp"
 
 namespace flotilla::checkpoint {
@@ -37,6 +38,8 @@ std::string file_array(const Manifest& manifest) {
   }
   return array + "]";
 }
+
+constexpr std::int64_t most_loss_scale = 1 << 24;
 
 template <class Number>
 Number parse_number(const Json& place, int base, std::string_view expected) {
@@ -106,9 +109,9 @@ std::string to_json(const LossScale& scale) {
 LossScale loss_scale_of(const Json& object) {
   object.expect_keys({"value", "good_steps"});
   LossScale scale;
-  scale.value = object.get_int64("value", 1);
+  scale.value = object.at("value").as_int64(1, most_loss_scale);
   if (!std::has_single_bit(static_cast<std::uint64_t>(scale.value))) object.at("value").refuse("expected a power of two");
-  scale.good_steps = object.get_int64("good_steps", 0);
+  scale.good_steps = object.at("good_steps").as_int64(0, most_run_steps);
   return scale;
 }
 
@@ -144,10 +147,10 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
                         "training", "tensors", "frozen", "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
   document.at("checksum_crc32c");
   Manifest manifest;
-  manifest.step = document.get_int64("step", 0);
-  manifest.optimizer_steps = document.at("optimizer_steps").as_int64(0);
+  manifest.step = document.at("step").as_int64(0, most_run_steps);
+  manifest.optimizer_steps = document.at("optimizer_steps").as_int64(0, most_run_steps);
   if (document.has("loss_scale")) manifest.loss_scale = loss_scale_of(document.at("loss_scale"));
-  manifest.sequences = document.get_int64("sequences", 0);
+  manifest.sequences = document.at("sequences").as_int64(0, most_run_steps << 24);
   manifest.seed = parse_number<std::uint64_t>(document.at("seed"), 10, "expected a string of decimal digits below 2^64");
   manifest.data_fingerprint = document.get_string("data_fingerprint");
   if (document.has("data")) manifest.data = document.at("data").one_line();

@@ -1,6 +1,7 @@
 #include "flotilla/ingest/tokenize.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "flotilla/data/megatron_writer.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "flotilla/signals/stop_signals.hpp"
 #include "flotilla/tokenizer/tokenizer.hpp"
 #include "ordered_workers.hpp"
 #include "partial_output.hpp"
@@ -76,6 +78,14 @@ void require_present(const std::vector<fs::path>& inputs) {
   for (const auto& input : inputs) FLOTILLA_REQUIRE(files::facts_of(input), ErrorKind::bad_input, input.string(), ": no such file");
 }
 
+/// Where text comes from, if only the first of the inputs is told of: "a.jsonl and 2 more, rendered by chat.jinja".
+std::string sources_in_words(const TokenizeOptions& options) {
+  auto words = options.inputs.front().string();
+  if (options.inputs.size() > 1) words += text(" and ", options.inputs.size() - 1, " more");
+  if (!options.chat_template.empty()) words += text(", rendered by ", options.chat_template.string());
+  return words;
+}
+
 std::int64_t total_size(const std::vector<fs::path>& inputs) {
   std::int64_t sum = 0;
   for (const auto& input : inputs) {
@@ -109,7 +119,12 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
   OrderedWorkers workers{threads, tokenizer, [&] { return reader.next(); },
                          [&](const Batch& batch, tokenizer::Encoder& encoder) { return encode(batch, how, encoder); }};
   for (auto next_commit = now() + commit_every;;) {
-    const auto batch = workers.next();
+    std::optional<EncodedBatch> batch;
+    try {
+      batch = workers.next();
+    } catch (const signals::Stopped&) {
+      return false;
+    }
     if (!batch) break;
     output.append(*batch);
     counts.add(batch->counts);
@@ -118,7 +133,7 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
     output.commit();
     next_commit = now() + commit_every;
   }
-  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, options.output.string(), ": the inputs hold no text; nothing is written");
+  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, sources_in_words(options), ": no text; nothing is written");
   return true;
 }
 
@@ -135,7 +150,12 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
 }  // namespace
 
 TokenizeReport tokenize(const TokenizeOptions& options, const GoOn& go_on) {
-  const auto tokenizer = tokenizer::open(options.tokenizer);
+  std::unique_ptr<const tokenizer::Tokenizer> tokenizer;
+  try {
+    tokenizer = tokenizer::open(options.tokenizer);
+  } catch (const signals::Stopped&) {
+    return {};  // nothing is begun
+  }
   const Encoding how{options.field, eod_of(options, *tokenizer), chat_of(options.tokenizer, options.chat_template),
                      data::megatron_token_bytes(tokenizer->vocabulary())};
   require_present(options.inputs);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -31,7 +32,7 @@ double duration(const Json& json, const char* key) { return quantity(json, key, 
 template <class Record>
 Record with_stamps(const Json& json) {
   Record record;
-  record.step = json.at("step").as_int64(0, most_steps);
+  record.step = json.at("step").as_int64(0, most_run_steps);
   record.time = json.at("time").as_double(0, latest_time);
   record.incarnation = json.get_int("incarnation", 0, last_incarnation);
   return record;

@@ -8,6 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -44,7 +45,7 @@ Outcome read_one(const std::filesystem::path& path) {
   outcome.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
   if (gravity_of(outcome.exit_code) == std::ssize(gravity)) json.at("exit_code").refuse("expected one of Flotilla's exit codes");
   outcome.reason = json.get_string("reason");
-  outcome.step = json.at("step").as_int64(0, most_steps);
+  outcome.step = json.at("step").as_int64(0, most_run_steps);
   outcome.time = json.at("time").as_double(0, latest_time);
   outcome.temporary = json.has("temporary") && json.at("temporary").as_bool();
   return outcome;

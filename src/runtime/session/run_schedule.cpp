@@ -6,6 +6,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/session/phases.hpp"
 
 namespace flotilla::session {
@@ -34,7 +35,7 @@ std::optional<std::int64_t> saved_steps(const std::optional<checkpoint::Loaded>&
   if (!words) return std::nullopt;
   std::int64_t steps = 0;
   const auto read = std::from_chars(words->data(), words->data() + words->size(), steps);
-  if (read.ec != std::errc{} || read.ptr != words->data() + words->size() || steps <= 0)
+  if (read.ec != std::errc{} || read.ptr != words->data() + words->size() || steps <= 0 || steps > most_run_steps)
     refuse(*saved, key, "a number of steps", *words, option);
   return steps;
 }

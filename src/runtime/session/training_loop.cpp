@@ -35,6 +35,7 @@ TrainingLoop::TrainingLoop(LoopInput input)
     : in_{std::move(input)},
       schedule_{in_.config.checkpoint.every, in_.config.checkpoint.every_time},
       began_{now()},
+      updates_before_{in_.trainer.optimizer_steps()},
       done_{in_.first_step},
       saved_{in_.change ? -1 : in_.first_step},
       in_run_{saved_},
@@ -147,7 +148,17 @@ SegmentResult TrainingLoop::run_steps() {
     if (outcome.then == StepOutcome::Then::change_plan)
       if (auto segment_result = advance_change()) return *segment_result;
   }
-  return done_ < config.training.steps ? leave_phase() : ended(ExitCode::done, "finished");
+  return done_ < config.training.steps ? leave_phase() : finished();
+}
+
+/// A run that has come to nothing has not done what it was asked for, however many steps were skipped on the way. As a checkpoint counts as
+/// exploded; fp16's scale may also have overflowed in every step.
+SegmentResult TrainingLoop::finished() {
+  const auto steps = done_ - in_.first_step, lost = in_.trainer.optimizer_steps() == updates_before_ ? steps : skipped_;
+  if (2 * lost <= steps) return ended(ExitCode::done, "finished");
+  return ended(ExitCode::bad_input, text("the last ", lost, " of ", steps,
+                                         " steps updated no weights: losses or gradients were not finite; start from an earlier checkpoint "
+                                         "(--run.from), or lower --training.learning-rate"));
 }
 
 std::int64_t TrainingLoop::last_step() const {

@@ -170,16 +170,18 @@ class TrainingLoop {
   Seconds longest_save_so_far() const;
   bool speaks() const { return metrics_.has_value(); }
   SegmentResult ended(ExitCode, std::string reason);
+  SegmentResult finished();
 
   LoopInput in_;
   SaveSchedule schedule_;
   std::optional<NodeFailures> failures_;  ///< the active ranks' rank 0, where the interval follows from them
   Seconds told_interval_;
   const Seconds began_;
-  std::int64_t done_;         ///< steps
-  std::int64_t skipped_ = 0;  ///< steps in a row that made no update, up to the last one done
-  std::int64_t saved_;        ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
-  std::int64_t in_run_;       ///< the same in the run directory
+  const std::int64_t updates_before_;  ///< of the weights
+  std::int64_t done_;                  ///< steps
+  std::int64_t skipped_ = 0;           ///< steps in a row that made no update, up to the last one done
+  std::int64_t saved_;                 ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
+  std::int64_t in_run_;                ///< the same in the run directory
   Seconds last_save_;
   SaveRetry retry_;
   struct {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "flotilla/unicode/regex.hpp"
 #include "flotilla/unicode/utf8.hpp"
 
 namespace flotilla::tokenizer {
@@ -19,13 +18,13 @@ std::string_view character_at(std::string_view text, std::size_t at) {
   return at == text.size() ? std::string_view{} : text.substr(at, unicode::character_bytes(text[at]));
 }
 
-bool is_of_a_word(std::string_view character) {
+bool is_of_a_word(std::string_view character, unicode::Effort& effort) {
   static const unicode::Regex word{R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])"};
-  return !character.empty() && word.find(character, 0);
+  return !character.empty() && word.find(character, 0, effort);
 }
-bool is_white_space(std::string_view character) {
+bool is_white_space(std::string_view character, unicode::Effort& effort) {
   static const unicode::Regex space{R"(\s)"};
-  return !character.empty() && space.find(character, 0);
+  return !character.empty() && space.find(character, 0, effort);
 }
 
 std::uint64_t branch(std::int64_t node, char byte) { return static_cast<std::uint64_t>(node) << 8 | static_cast<unsigned char>(byte); }
@@ -49,10 +48,11 @@ void AddedTokens::insert(const std::string& content, std::size_t number) {
   if (end < 0) end = static_cast<std::int64_t>(number);
 }
 
-std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text, std::size_t at) const {
+std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text, std::size_t at, unicode::Effort& effort) const {
   std::optional<Found> found;
   std::int64_t node = 0;
-  for (auto place = at; place < text.size();) {
+  auto place = at;
+  while (place < text.size()) {
     const auto entry = next_.find(branch(node, text[place]));
     if (entry == next_.end()) break;
     node = entry->second;
@@ -60,41 +60,42 @@ std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text,
     if (const auto token = ends_[static_cast<std::size_t>(node)]; token >= 0)
       found = {at, place, &tokens_[static_cast<std::size_t>(token)]};
   }
+  effort.spend(place - at);
   return found;
 }
 
-std::optional<AddedTokens::Found> AddedTokens::find(std::string_view text, std::size_t from) const {
+std::optional<AddedTokens::Found> AddedTokens::find(std::string_view text, std::size_t from, unicode::Effort& effort) const {
   for (auto at = from; at < text.size(); ++at)
     if (begins_[static_cast<unsigned char>(text[at])])
-      if (const auto found = longest_at(text, at)) return found;
+      if (const auto found = longest_at(text, at, effort)) return found;
   return std::nullopt;
 }
 
-bool AddedTokens::stands_alone(std::string_view text, const Found& found) const {
-  return !is_of_a_word(character_before(text, found.first)) && !is_of_a_word(character_at(text, found.last));
+bool AddedTokens::stands_alone(std::string_view text, const Found& found, unicode::Effort& effort) const {
+  return !is_of_a_word(character_before(text, found.first), effort) && !is_of_a_word(character_at(text, found.last), effort);
 }
 
 /// Not over what the token before has taken.
-void AddedTokens::strip(std::string_view text, std::size_t from, Found& found) const {
+void AddedTokens::strip(std::string_view text, std::size_t from, Found& found, unicode::Effort& effort) const {
   if (found.token->lstrip) {
     auto first = found.first;
-    for (auto before = character_before(text, first); is_white_space(before); before = character_before(text, first))
+    for (auto before = character_before(text, first); is_white_space(before, effort); before = character_before(text, first))
       first -= before.size();
     found.first = std::max(first, from);
   }
   if (found.token->rstrip)
-    for (auto after = character_at(text, found.last); is_white_space(after); after = character_at(text, found.last))
+    for (auto after = character_at(text, found.last); is_white_space(after, effort); after = character_at(text, found.last))
       found.last += after.size();
 }
 
-void AddedTokens::split(std::string_view text, const Take& take) const {
+void AddedTokens::split(std::string_view text, unicode::Effort& effort, const Take& take) const {
   std::size_t done = 0, from = 0;
   while (!tokens_.empty()) {
-    auto found = find(text, from);
+    auto found = find(text, from, effort);
     if (!found) break;
     from = found->last;  // a token may begin in the white space that this one takes
-    if (found->token->single_word && !stands_alone(text, *found)) continue;
-    strip(text, done, *found);
+    if (found->token->single_word && !stands_alone(text, *found, effort)) continue;
+    strip(text, done, *found, effort);
     if (found->first > done) take(text.substr(done, found->first - done), std::nullopt);
     take({}, found->token->id);
     done = found->last;

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "flotilla/unicode/regex.hpp"
+
 namespace flotilla::tokenizer {
 
 /// A token that is found in the text before anything else happens to it.
@@ -28,7 +30,7 @@ class AddedTokens {
 
   /// Splits `text`, in order, into added tokens and what is between them (no token), which is not empty; calls `take` with each.
   using Take = std::function<void(std::string_view part, std::optional<std::int32_t> token)>;
-  void split(std::string_view text, const Take& take) const;
+  void split(std::string_view text, unicode::Effort&, const Take& take) const;
 
  private:
   struct Found {
@@ -36,10 +38,10 @@ class AddedTokens {
     const AddedToken* token = nullptr;
   };
   void insert(const std::string& content, std::size_t number);
-  std::optional<Found> find(std::string_view text, std::size_t from) const;
-  std::optional<Found> longest_at(std::string_view text, std::size_t at) const;
-  bool stands_alone(std::string_view text, const Found&) const;
-  void strip(std::string_view text, std::size_t from, Found&) const;
+  std::optional<Found> find(std::string_view text, std::size_t from, unicode::Effort&) const;
+  std::optional<Found> longest_at(std::string_view text, std::size_t at, unicode::Effort&) const;
+  bool stands_alone(std::string_view text, const Found&, unicode::Effort&) const;
+  void strip(std::string_view text, std::size_t from, Found&, unicode::Effort&) const;
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::uint64_t, std::uint32_t> next_;  ///< of (node, byte) in the tree of contents

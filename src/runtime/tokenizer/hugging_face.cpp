@@ -12,22 +12,23 @@ class HuggingFaceEncoder : public Encoder {
 
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) override {
     tokens_ = &tokens;
-    parts_.raw.split(text, [&](std::string_view part, std::optional<std::int32_t> token) {
-      token ? tokens.push_back(*token) : encode_raw({part, part.data() == text.data()});
+    unicode::Effort effort{text.size()};
+    parts_.raw.split(text, effort, [&](std::string_view part, std::optional<std::int32_t> token) {
+      token ? tokens.push_back(*token) : encode_raw({part, part.data() == text.data()}, effort);
     });
   }
 
  private:
-  void encode_raw(TextPiece part) {
-    if (parts_.normalizer.empty()) return encode_normalized(part);
-    const auto text = parts_.normalizer.run(std::string{part.text});
-    encode_normalized({text, part.at_start});
+  void encode_raw(TextPiece part, unicode::Effort& effort) {
+    if (parts_.normalizer.empty()) return encode_normalized(part, effort);
+    const auto text = parts_.normalizer.run(std::string{part.text}, effort);
+    encode_normalized({text, part.at_start}, effort);
   }
 
-  void encode_normalized(TextPiece whole) {
-    parts_.normalized.split(whole.text, [&](std::string_view part, std::optional<std::int32_t> token) {
+  void encode_normalized(TextPiece whole, unicode::Effort& effort) {
+    parts_.normalized.split(whole.text, effort, [&](std::string_view part, std::optional<std::int32_t> token) {
       if (token) return tokens_->push_back(*token);
-      parts_.pre_tokenizer.run({part, whole.at_start && part.data() == whole.text.data()}, take_word_);
+      parts_.pre_tokenizer.run({part, whole.at_start && part.data() == whole.text.data()}, effort, take_word_);
     });
   }
 

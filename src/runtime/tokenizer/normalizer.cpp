@@ -7,11 +7,19 @@
 namespace flotilla::tokenizer {
 namespace {
 
-std::string with_replacements(const std::string& text, const unicode::Regex& pattern, const std::string& content) {
-  unicode::Matches matches{pattern, text};
+/// NFKD makes 11 bytes of one, the normalizers of published tokenizers 3.
+void require_bounded(std::size_t bytes, const unicode::Effort& effort) {
+  const auto most = 32 * effort.bytes() + (64 << 10);
+  FLOTILLA_REQUIRE(bytes <= most, ErrorKind::bad_input, "normalizer: makes more than ", most, " bytes of ", effort.bytes(),
+                   "; take the tokenizer that the model was published with");
+}
+
+std::string with_replacements(const std::string& text, const unicode::Regex& pattern, const std::string& content, unicode::Effort& effort) {
+  unicode::Matches matches{pattern, text, effort};
   std::string result;
   std::size_t at = 0;
   while (const auto match = matches.next()) {
+    require_bounded(result.size() + content.size(), effort);
     result.append(text, at, match->first - at).append(content);
     at = match->last;
   }
@@ -37,6 +45,7 @@ Normalizer::Normalizer(const files::Json& normalizer) {
 }
 
 void Normalizer::add(const files::Json& step) {
+  if (steps_.size() == most_steps) step.refuse(flotilla::text("more than ", most_steps, " steps are not supported"));
   using unicode::NormalForm;
   const auto type = step.get_string("type");
   if (type == "Sequence") {
@@ -63,12 +72,14 @@ void Normalizer::add(const files::Json& step) {
   }
 }
 
-std::string Normalizer::run(std::string text) const {
+std::string Normalizer::run(std::string text, unicode::Effort& effort) const {
   for (const auto& step : steps_) {
+    effort.spend(text.size());
     text = std::visit(Overloaded{[&](unicode::NormalForm form) { return unicode::normalized(text, form); },
                                  [&](const Prepend& prepend) { return text.empty() ? text : prepend.what + text; },
-                                 [&](const Replace& replace) { return with_replacements(text, replace.pattern, replace.content); }},
+                                 [&](const Replace& replace) { return with_replacements(text, replace.pattern, replace.content, effort); }},
                       step);
+    require_bounded(text.size(), effort);
   }
   return text;
 }

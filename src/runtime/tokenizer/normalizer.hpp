@@ -17,7 +17,8 @@ class Normalizer {
   explicit Normalizer(const files::Json&);
 
   bool empty() const { return steps_.empty(); }
-  std::string run(std::string text) const;
+  /// Throws Error{bad_input} where patterns cost too much, or the text grows without measure.
+  std::string run(std::string text, unicode::Effort&) const;
 
  private:
   struct Prepend {
@@ -32,6 +33,9 @@ class Normalizer {
 
   std::vector<Step> steps_;
 };
+
+/// Of a normalizer or a pre-tokenizer; published ones have at most 16.
+inline constexpr std::size_t most_steps = 64;
 
 /// {"String": ...} or {"Regex": ...}.
 unicode::Regex pattern_of(const files::Json&);

@@ -2,6 +2,7 @@
 
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/overloaded.hpp"
+#include "flotilla/unicode/utf8.hpp"
 #include "normalizer.hpp"
 #include "split.hpp"
 
@@ -34,6 +35,7 @@ PreTokenizer::PreTokenizer(const files::Json& pre_tokenizer) {
 
 void PreTokenizer::add(const files::Json& step) {
   const auto type = step.get_string("type");
+  if (steps_.size() >= most_steps) step.refuse(text("more than ", most_steps, " steps are not supported"));
   if (alphabet_ == Alphabet::bytes) step.refuse("a step behind ByteLevel is not supported");
   if (type == "Sequence") {
     step.expect_keys({"type", "pretokenizers"});
@@ -74,18 +76,20 @@ void PreTokenizer::add_metaspace(const files::Json& step) {
   if (scheme != "always" && scheme != "first" && scheme != "never")
     step.at("prepend_scheme").refuse(in_quotes(scheme) + " is not supported; expected always, first or never");
   const auto replacement = step.get_string("replacement");
-  if (replacement.empty()) step.at("replacement").refuse("expected a character");
+  if (replacement.empty() || unicode::character_bytes(replacement[0]) != replacement.size())
+    step.at("replacement").refuse("expected one character");
   steps_.emplace_back(Metaspace{replacement, scheme});
   if (!step.has("split") || step.get_bool("split"))
     steps_.emplace_back(Split{unicode::Regex::literal(replacement), SplitBehavior::merged_with_next});
 }
 
-void PreTokenizer::run_from(std::size_t step, TextPiece piece, const TakePiece& take) const {
+void PreTokenizer::run_from(std::size_t step, TextPiece piece, unicode::Effort& effort, const TakePiece& take) const {
+  effort.spend(64 + piece.text.size());
   if (step == steps_.size()) return take(piece);
   const bool last = step + 1 == steps_.size();
-  const TakePiece further = last ? TakePiece{} : [this, step, &take](TextPiece part) { run_from(step + 1, part, take); };
+  const TakePiece further = last ? TakePiece{} : [this, step, &effort, &take](TextPiece part) { run_from(step + 1, part, effort, take); };
   const TakePiece& next = last ? take : further;
-  std::visit(Overloaded{[&](const Split& how) { split(how, piece, next); },
+  std::visit(Overloaded{[&](const Split& how) { split(how, piece, effort, next); },
                         [&](const PrependSpace&) {
                           if (piece.text.starts_with(' ')) return next(piece);
                           const auto text = " " + std::string{piece.text};
@@ -95,8 +99,8 @@ void PreTokenizer::run_from(std::size_t step, TextPiece piece, const TakePiece& 
              steps_[step]);
 }
 
-void PreTokenizer::split(const Split& how, TextPiece piece, const TakePiece& take) {
-  unicode::Matches matches{how.pattern, piece.text};
+void PreTokenizer::split(const Split& how, TextPiece piece, unicode::Effort& effort, const TakePiece& take) {
+  unicode::Matches matches{how.pattern, piece.text, effort};
   Joiner joiner{how.behavior, piece, take};
   std::size_t at = 0;
   while (const auto match = matches.next()) {

@@ -29,8 +29,8 @@ class PreTokenizer {
   explicit PreTokenizer(const files::Json&);
 
   Alphabet alphabet() const { return alphabet_; }
-  /// Calls `take` with every word, in order.
-  void run(TextPiece text, const TakePiece& take) const { run_from(0, text, take); }
+  /// Calls `take` with every word, in order. Throws Error{bad_input} where that costs too much.
+  void run(TextPiece text, unicode::Effort& effort, const TakePiece& take) const { run_from(0, text, effort, take); }
 
  private:
   struct Split {
@@ -49,8 +49,8 @@ class PreTokenizer {
   void add_split(const files::Json&);
   void add_byte_level(const files::Json&);
   void add_metaspace(const files::Json&);
-  void run_from(std::size_t step, TextPiece, const TakePiece&) const;
-  static void split(const Split&, TextPiece, const TakePiece&);
+  void run_from(std::size_t step, TextPiece, unicode::Effort&, const TakePiece&) const;
+  static void split(const Split&, TextPiece, unicode::Effort&, const TakePiece&);
   static void mark_spaces(const Metaspace&, TextPiece, const TakePiece&);
 
   std::vector<Step> steps_;

@@ -149,7 +149,8 @@ AddedTokens tokens_in(const std::vector<AddedToken>& tokens, bool normalized, co
   std::vector<AddedToken> some;
   for (auto token : tokens) {
     if (token.normalized != normalized) continue;
-    if (normalized) token.content = normalizer.run(token.content);
+    unicode::Effort effort{token.content.size()};
+    if (normalized) token.content = normalizer.run(token.content, effort);
     some.push_back(std::move(token));
   }
   return AddedTokens{std::move(some)};

@@ -25,6 +25,8 @@ constexpr int farthest = 64 * 256;  // steps beyond the first guess: no plan of 
 
 double time_of(int step) { return std::exp2(step / steps_of_an_octave); }
 
+/// With them the floor takes some tenths of a second and 400 MB at most; pools of ten types and models of 200 layers have less.
+constexpr double most_passes = 4e6;
 constexpr double replicas_count_half = 0.5;  // by_batch, where counting by the batch alone does not exclude a case
 
 /// The schedules that plans of the space may have.
@@ -118,12 +120,12 @@ class FloorSearch {
  public:
   FloorSearch(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest)
       : device_pool_{device_pool}, costs_{layer_costs_of(device_pool, layer_cost_table, largest)}, sums_{device_pool, costs_} {
-    add_cases();
+    if (by_stages_) add_cases();
   }
 
   BoundProof run() {
     if (costs_.options.empty()) return {};
-    BoundProof floor = device_pool_.by_throughput() ? least_time() : least_expense();
+    BoundProof floor = !by_stages_ ? least_without_stages() : device_pool_.by_throughput() ? least_time() : least_expense();
     floor.bound *= rounding;
     floor.goal = device_pool_.request.objective.goal, floor.batch = device_pool_.request.global_batch, floor.layers = costs_.layers;
     for (const pool::PoolType& type : device_pool_.types) floor.types.push_back(type.name);
@@ -132,6 +134,19 @@ class FloorSearch {
   }
 
  private:
+  /// Stages of any layers, on any replica, with microbatches of any size: the tables of the cases grow with them.
+  double passes_of_stages() const {
+    double sizes = 0;
+    for (const ReplicaOption& option : costs_.options) sizes += static_cast<double>(option.microbatches.size());
+    return sizes * costs_.layers * (costs_.layers + 1) / 2;
+  }
+
+  BoundProof least_without_stages() const {
+    BoundProof floor;
+    if (device_pool_.by_throughput()) floor.bound = floor.seconds = least_sure();
+    return floor;
+  }
+
   bool may_be_uneven() const {
     const auto& previous = device_pool_.request.previous;
     return pool::searches_uneven_pipelines(device_pool_, costs_.is_ours) || (previous && !has_pipeline_replicas(*previous));
@@ -353,6 +368,7 @@ class FloorSearch {
   SumTable sums_;
   static constexpr int lowest = std::numeric_limits<int>::min(), highest = std::numeric_limits<int>::max();
   std::deque<StageBounds> bounds_;
+  const bool by_stages_ = passes_of_stages() <= most_passes;
   std::vector<PlanCase> cases_;
   Prices prices_;  ///< of the last case that was excluded
   bool stopped_ = false;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include "built_kernels.hpp"
@@ -91,6 +92,10 @@ std::span<const std::byte> kernel_image(const gpu::DeviceFacts& device) {
 
 std::string why_no_kernels(const gpu::DeviceFacts& device, int driver_version) {
   return replacement().empty() ? cuda::why_none_of(built(), device.major, device.minor, driver_version) : "";
+}
+
+std::string why_no_kernels(int major, int minor) {
+  return replacement().empty() ? cuda::why_none_of(built(), major, minor, std::numeric_limits<int>::max()) : "";
 }
 
 std::string kernels_description() {
