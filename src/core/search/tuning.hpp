@@ -152,6 +152,9 @@ constexpr std::int64_t annealing_forecasts(int devices, std::int64_t before) {
 constexpr std::int64_t passes_of_annealing(int devices) {
   return devices <= pool_of_many_traits ? passes_of_improvement_of_few : passes_of_improvement;
 }
+/// Before it: forecasts of the best of every trait, up to so many times the best estimate.
+constexpr std::int64_t most_forecasts_of_traits = 64;
+constexpr double worth_trait = 1.3;
 constexpr int annealing_rounds = 8, most_changes_at_once = 4, most_blocks_moved = 4;
 constexpr double warmest = 0.03, one_more_change = 0.4, near_bound = 0.02;
 constexpr int neighbours_of_a_proposal = 8, draws_of_a_proposal = 60, idle_proposals = 10;

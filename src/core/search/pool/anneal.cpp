@@ -146,13 +146,31 @@ void Refine::anneal_from(CandidatePlan here, double value, std::int64_t forecast
   }
 }
 
+/// More starts: the best of every trait by their estimates, with all blocks recomputed where they do not fit otherwise.
+void Refine::forecast_traits(const Shortlist& list) {
+  if (list.ranked_candidates().empty() || device_pool_.devices > tuning::pool_of_many_traits) return;
+  const double most = list.ranked_candidates().front().estimate.value * tuning::worth_trait;
+  for (RankedCandidate ranked : list.best_by_trait()) {
+    if (ranked.estimate.value > most) continue;
+    if (spent()) return;
+    const auto before = evaluator_.forecasts();
+    if (attempt_within_budget(ranked) || evaluator_.forecasts() == before || device_pool_.request.constraints.recompute) continue;
+    for (std::size_t s = 0; s < ranked.candidate.recompute.size(); ++s)
+      if (has_blocks(ranked.candidate, s)) ranked.candidate.recompute[s] = plan::Recompute::full;
+    ranked.estimate = estimate_(ranked.candidate);
+    if (ranked.estimate.fits && !ranked.candidate.pipelines.empty()) attempt_within_budget(ranked);
+  }
+}
+
 /// From the best plan, and in turn from the best of other traits.
-void Refine::anneal() {
+void Refine::anneal(const Shortlist& list) {
   if (found_.empty() || device_pool_.devices > tuning::huge_pool) return;
   microbatches_ = estimate_.sizes();
   const auto forecasts = tuning::annealing_forecasts(device_pool_.devices, evaluator_.forecasts());
-  forecasts_end_ = evaluator_.forecasts() + forecasts;
+  forecasts_end_ = evaluator_.forecasts() + tuning::most_forecasts_of_traits;
   passes_left_ = tuning::passes_of_annealing(device_pool_.devices);
+  forecast_traits(list);
+  forecasts_end_ = evaluator_.forecasts() + forecasts;
   Dice dice{tuning::annealing_seed};
   for (int round = 0; round < tuning::annealing_rounds && !spent(); ++round) {
     const auto from = starts(true);

@@ -187,6 +187,7 @@ void CandidateGenerator::coordinate_descent(const SubPool& sub_pool, const std::
     whole = candidate;
     const Estimate estimate = estimate_(candidate, enough);
     const Judged judged{estimate, list_.over_limits(candidate, estimate)};
+    if (estimate.value <= enough) list_.pass_by(candidate, estimate);
     if (!best.pipelines.empty() && !better(judged, best_judged)) return false;
     if (candidate.pipelines.empty() || !is_as_asked(candidate, device_pool_)) return false;
     best = whole, best_judged = judged, best_chosen = choice;

@@ -37,7 +37,7 @@ class Refine {
   /// Changes the best plans in everything that candidates say, from several starts of which the worse half is given up again and again.
   void improve();
   /// Several changes at once, of which no single one is better; random, the same in every search.
-  void anneal();
+  void anneal(const Shortlist&);
   /// Forecasts a plan that is told of whatever its shape: one that runs now.
   void keep(const CandidatePlan&, const plan::Plan&);
   const std::vector<Forecasted>& kept() const { return kept_; }
@@ -86,6 +86,7 @@ class Refine {
   std::optional<RankedCandidate> completed(CandidatePlan, Dice&);
   std::optional<RankedCandidate> neighbour(const CandidatePlan&, Dice&);
   std::optional<RankedCandidate> proposal(const CandidatePlan&, Dice&);
+  void forecast_traits(const Shortlist&);
   void anneal_from(CandidatePlan, double value, std::int64_t forecasts, Dice&);
   /// Of what is not known, better rather than worse.
   double expected(const CandidatePlan&, double estimated) const;

@@ -134,6 +134,11 @@ double Shortlist::threshold() const {
   return ranked_candidates_.size() < most_ ? far : std::min(far, ranked_candidates_.back().estimate.value);
 }
 
+void Shortlist::pass_by(const CandidatePlan& candidate, const Estimate& estimate) {
+  if (device_pool_.devices > tuning::pool_of_many_traits || candidate.pipelines.empty() || estimate.seconds <= 0) return;
+  if (estimate.fits && over_limits(candidate, estimate) <= 1) by_trait_.offer(candidate, estimate);
+}
+
 void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) {
   if (candidate.pipelines.empty() || estimate.seconds <= 0) return;
   if (!estimate.fits) {

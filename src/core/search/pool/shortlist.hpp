@@ -31,6 +31,8 @@ class Shortlist {
   Shortlist(const DevicePool& device_pool, std::size_t most) : device_pool_{device_pool}, most_{most}, by_trait_{device_pool} {}
 
   void offer(const CandidatePlan&, const Estimate&);
+  /// What a generator estimates on its way to what it offers: it may be the best of its traits.
+  void pass_by(const CandidatePlan&, const Estimate&);
   /// Times the limit that is most broken; at most 1: none is.
   double over_limits(const CandidatePlan&, const Estimate&) const;
   /// Estimates above are of no use any more.
