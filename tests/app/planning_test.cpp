@@ -40,8 +40,8 @@ Words operator+(Words a, const Words& b) {
 /// The command on types of the built-in catalogue, and what it says.
 class Plan : public testing::Test {
  protected:
-  const Words small_{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
-                     "--pool=V100-16=4/2"};
+  const Words small_{"--model.name=opt-125m",     "--training.global-batch=16", "--training.length=256",
+                     "--training.precision=fp32", "--pool=A100-40=4/2",         "--pool=V100-16=4/2"};
 
   int run(const Words& words) {
     testing::internal::CaptureStdout();
@@ -335,7 +335,7 @@ const Words old_and_new{"--model.name=gpt2", "--training.global-batch=256", "--p
 
 TEST_F(Plan, WhatTheWholePoolReachesInFp16IsSaid) {
   EXPECT_EQ(run(old_and_new + Words{"--training.precision=bf16", "--explain"}), 0) << err_;
-  EXPECT_NE(err_.find("V100-32 has no bf16 and cannot take part; --training.precision half"), std::string::npos) << err_;
+  EXPECT_NE(err_.find("V100-32 has no bf16 and cannot take part; --training.precision auto"), std::string::npos) << err_;
   EXPECT_NE(out_.find("V100-32 has no bf16: in fp16 the pool is "), std::string::npos) << out_;
   EXPECT_NE(out_.find(" times as fast"), std::string::npos) << out_;
   expect_refused({"--model.name=gpt2", "--training.global-batch=8", "--pool=V100-32=4/4", "--training.precision=bf16"}, 76,
@@ -355,14 +355,14 @@ TEST_F(Plan, GpusOfTwoVendorsInOnePlanAreSaid) {
 }
 
 TEST_F(Plan, WherePrecisionIsLeftOpenTheBetterOneIsTaken) {
-  const auto d = json(old_and_new + Words{"--training.precision=half"});
+  const auto d = json(old_and_new);
   EXPECT_EQ(files::plan_from_json(d.at("plan")).precision, Precision::fp16);
   EXPECT_EQ(d.at("other_precision").get_string("precision"), "bf16");
   const double bf16 = seconds_of_two_zones(json(old_and_new + Words{"--training.precision=bf16"})),
                fp16 = seconds_of_two_zones(json(old_and_new + Words{"--training.precision=fp16"}));
   EXPECT_DOUBLE_EQ(d.at("other_precision").get_double("iteration_s", 0), bf16);
   EXPECT_DOUBLE_EQ(seconds_of_two_zones(d), fp16);
-  EXPECT_EQ(run(old_and_new + Words{"--training.precision=half"}), 0);
+  EXPECT_EQ(run(old_and_new), 0);
   EXPECT_NE(out_.find(text("precision  fp16: the pool is ", formatted("%.1f", bf16 / fp16), " times as fast as in bf16")),
             std::string::npos)
       << out_;
@@ -371,12 +371,20 @@ TEST_F(Plan, WherePrecisionIsLeftOpenTheBetterOneIsTaken) {
 
 TEST_F(Plan, OneSearchWhereOnePrecisionIsEveryDevices) {
   const auto precision = [&](const char* pool) {
-    const auto d = json({"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", "--training.precision=half", pool});
+    const auto d = json({"--model.name=gpt2", "--training.global-batch=8", "--training.length=256", pool});
     EXPECT_TRUE(d.at("other_precision").is_null());
     return files::plan_from_json(d.at("plan")).precision;
   };
   EXPECT_EQ(precision("--pool=A100-40=4/4"), Precision::bf16);
   EXPECT_EQ(precision("--pool=T4=4/4"), Precision::fp16);
+  EXPECT_EQ(precision("--pool=K80=4/4"), Precision::fp32);
+}
+
+TEST_F(Plan, APlanThatIsPlannedAgainKeepsItsPrecision) {
+  ASSERT_EQ(run(small_ + Words{"--write-plan=" + path("before.json")}), 0) << err_;
+  const auto again = json({"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
+                           "--replan.from=" + path("before.json")});
+  EXPECT_EQ(files::plan_from_json(again.at("plan")).precision, Precision::fp32);
 }
 
 TEST_F(Plan, AZoneMayHaveItsOwnPrices) {

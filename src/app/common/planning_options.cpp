@@ -20,16 +20,6 @@ options::Choice<std::optional<search::Goal>> goals(std::vector<std::string> name
           [](const Value& goal) { return goal ? search::to_string(*goal) : ""; }};
 }
 
-/// Of a plan, that of 16 bits may be left open.
-options::Choice<std::optional<Precision>> plan_precisions() {
-  auto fixed = precisions();
-  auto names = fixed.names;
-  names.emplace_back("half");
-  using Value = std::optional<Precision>;
-  return {names, [=](const std::string& name) { return name == "half" ? Value{} : Value{fixed.parse(name)}; },
-          [=](const Value& value) { return value ? fixed.show(*value) : "half"; }};
-}
-
 std::string listed(const std::vector<std::string>& names) {
   std::string words;
   for (const auto& name : names) words += (words.empty() ? "" : ", ") + name;
@@ -47,9 +37,9 @@ void add_model(Table& t, PlanningOptions& o) {
   t.add("training.length", &o.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
   t.add("training.steps", &o.steps, "iterations of the run, for its totals", {.minimum = 0, .unset = "not told", .example = "10000"});
   t.add("training.precision", &o.precision,
-        "GEMM precision; master weights and accumulation stay fp32; half: bf16, or fp16 where that is better for a pool that has devices "
-        "without bf16",
-        plan_precisions());
+        "GEMM precision; master weights and accumulation stay fp32; auto: what the devices are made for, which is bf16 or fp16 on GPUs "
+        "with units for it, fp32 on others and on CPUs; both where types differ, and the better plan counts",
+        open_precisions());
   t.section("data", "Token files");
   add_documents(t, o.basis.separate_documents);
 }
