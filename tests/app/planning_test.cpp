@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <tuple>
@@ -148,6 +150,32 @@ TEST_F(Plan, InspectShowsTheFileAsTheCommandDid) {
   const auto search = [](const std::string& text) { return std::pair{text.find("\nsearch "), text.find("\nspace ")}; };
   EXPECT_EQ(shown.substr(0, search(shown).first), out_.substr(0, search(out_).first));
   EXPECT_EQ(shown.substr(search(shown).second), out_.substr(search(out_).second));
+}
+
+/// "82.6 ms", in seconds.
+double seconds_in(const std::string& number, const std::string& unit) {
+  const std::map<std::string, double> units{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}};
+  return std::stod(number) * units.at(unit);
+}
+
+TEST_F(Plan, WhatARivalLostAndGainedAddsUpToTheDifference) {
+  const std::regex head{R"(% \(([0-9.]+) (us|ms|s|min)\) slower: )"}, part{R"(([0-9.]+) (us|ms|s|min) (more|less) )"};
+  int looked_at = 0;
+  for (const char* pool : {"--pool=T4=4/4", "--pool=H100-80=4/4"}) {
+    const auto d = json(Words{"--model.name=opt-125m", "--training.global-batch=64", "--training.length=256", "--pool=A100-40=8/4", pool});
+    for (const auto& other : d.at("alternatives").items()) {
+      const auto reason = other.get_string("reason");
+      std::smatch found;
+      if (!std::regex_search(reason, found, head)) continue;
+      const double difference = seconds_in(found[1], found[2]);
+      double sum = 0;
+      for (std::sregex_iterator at{reason.begin(), reason.end(), part}, end; at != end; ++at)
+        sum += ((*at)[3] == "more" ? 1 : -1) * seconds_in((*at)[1], (*at)[2]);
+      EXPECT_NEAR(sum, difference, 0.08 * difference) << reason;  // a twentieth is not told, and figures are rounded
+      ++looked_at;
+    }
+  }
+  EXPECT_GE(looked_at, 4);
 }
 
 TEST_F(Plan, ObjectivesAndLimitsReachThePlanner) {

@@ -232,4 +232,7 @@ constexpr double rules_other_region = 1e-3;
 constexpr std::size_t rules_entries_of_orders = 5, rules_entries_of_rings = 8;
 constexpr int rules_orders = 8;
 
+// Why a plan lost (explain.cpp): a change of an activity that is told by itself, and what is left then, as shares of the difference.
+constexpr double told_change = 0.2, told_rest = 0.05;
+
 }  // namespace flotilla::search::tuning
