@@ -139,7 +139,7 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
   const PipelineReplica& pipeline = candidate.pipelines[index];
   const int stages = candidate.stages();
   ways_.resize(at(stages));
-  double before = 0;  // messages of the boundary before the stage, there and back
+  double before = 0;                   // messages of the boundary before the stage, there and back
   double overlapped = 0, longest = 0;  // passes; those that the schedule may shorten at the begin and the end
   const schedule::Schedule& schedule = schedule_of(candidate);
   const bool blocks = blocks_on(microbatch);
