@@ -275,6 +275,7 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   refuse("d.jsonl", "{\"text\": \"\xff\"}", "not JSON");
   refuse("e.jsonl", "{\"text\": \"\\ud800\"}", "not JSON");
   refuse("f.txt", "", "no text");
+  refuse("n.jsonl", R"({"prompt": "ab", "completion": ""})", "none of 1 tokens counts in the loss");
   const auto there = folder_.write("there.txt", "ab");
   expect_refused([&] { tokenize(options({there, folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent.partial")) << "nothing is begun";

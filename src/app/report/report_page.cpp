@@ -365,7 +365,9 @@ Markup tiles_of(const RunReport& report, const Steps& steps) {
   const auto starts = report.incarnations.size();
   std::vector<page::Tile> tiles{{"iterations", text(sums.steps), text(starts, starts == 1 ? " incarnation" : " incarnations")}};
   if (!steps.empty()) {
-    tiles.push_back({"loss", formatted("%.4f", steps.back().loss), text("from ", formatted("%.4f", steps.front().loss))});
+    if (!report.losses.empty())
+      tiles.push_back({"loss", formatted("%.4f", report.losses.back()), text("from ", formatted("%.4f", report.losses.front()))});
+    if (report.empty_steps > 0) tiles.push_back({"no loss", text(report.empty_steps), "iterations: no token counted"});
     if (const auto points = validation_points(report); !points.empty())
       tiles.push_back(
           {"validation loss", formatted("%.4f", points.back().y), text("at iteration ", static_cast<std::int64_t>(points.back().x))});

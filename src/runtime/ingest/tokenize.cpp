@@ -134,6 +134,8 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
     next_commit = now() + commit_every;
   }
   FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, sources_in_words(options), ": no text; nothing is written");
+  FLOTILLA_REQUIRE(counts.uncounted < counts.tokens, ErrorKind::bad_input, sources_in_words(options), ": none of ", counts.tokens,
+                   " tokens counts in the loss: expected completions, or messages with an answer of the assistant; nothing is written");
   return true;
 }
 
