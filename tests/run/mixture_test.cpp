@@ -204,6 +204,35 @@ TEST(WhatCounts, AStepOfPromptsAloneHasNoLossAndIsCountedApart) {
   EXPECT_NE(report.out.find(text("\"empty_steps\": ", empty)), std::string::npos) << report.out;
 }
 
+/// A run keeps the tokenizer that it was taught with and its chat template, and is talked to by them.
+TEST(Chat, ARunIsTalkedToAsItWasTaught) {
+  const Mixture data{"talk"};
+  write(data.path("talk.jsonl"), R"({"conversations": [{"from": "human", "value": "abc"}, {"from": "gpt", "value": "cab"}]})"
+                                 "\n");
+  write(
+      data.path("chat.jinja"),
+      "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}?{% else %}{% generation %}{{ m.content }}{% endgeneration %}{% endif "
+      "%}{% endfor %}");
+  const auto run = folder() / "talk-run";
+  auto command = with_all(train(run, 1, {"--training.steps=2"}), {"--training.global-batch=1", "--training.length=4"});
+  std::erase_if(command, [](const std::string& word) { return word.starts_with("--data."); });
+  const auto trained = tests::run(command + Words{"--data.train=" + data.path("talk.jsonl").string(), "--data.validation-fraction=0",
+                                                  "--data.tokenizer=" + data.path("tokenizer.json").string(),
+                                                  "--data.chat-template=" + data.path("chat.jinja").string()});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Words generate{FLOTILLA_BINARY, "generate", run.string(), "--tokens=3"};
+  const auto said = tests::run(generate + Words{"--chat", "ba", "--format=json"});
+  EXPECT_NE(said.out.find("\"prompt_tokens\": [1, 0, 26]"), std::string::npos) << said.out << said.err;
+  write(data.path("before.json"),
+        R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}])");
+  const auto going_on = tests::run(generate + Words{"--messages", data.path("before.json").string(), "--format=json"});
+  EXPECT_NE(going_on.out.find("\"prompt_tokens\": [0, 26, 1, 2, 26]"), std::string::npos) << going_on.out << going_on.err;
+  EXPECT_TRUE(tests::run(generate + Words{"ab"}).out.starts_with("ab"));
+  const auto loud = tests::run(generate + Words{"--chat", "ba"}).out, quiet = tests::run(generate + Words{"--chat", "ba", "--quiet"}).out;
+  EXPECT_EQ(loud, "ba?" + quiet);
+  EXPECT_EQ(tests::run(generate + Words{"ab", "--chat", "ba"}).code, 64);
+}
+
 TEST(WhatCounts, DataInWhichNothingDoesAreRefused) {
   const Mixture data{"unanswered"};
   write(data.path("questions.jsonl"), R"({"messages": [{"role": "user", "content": "a question"}]})"

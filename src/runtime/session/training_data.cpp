@@ -86,7 +86,7 @@ std::string remark_on(const std::vector<data::Source>& sources, int vocabulary) 
     for (const auto& section : source.corpus.sections())
       if (section.file->format() == data::Format::text && vocabulary > 4 * bytes)
         return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ",
-                    vocabulary, ": the others are never trained; name the model's tokenizer: data.tokenizer = \"tokenizer.json\"");
+                    vocabulary, ": the others are never trained; name the model's tokenizer: --data.tokenizer FILE");
   return "";
 }
 
