@@ -196,7 +196,8 @@ page::LinePlot step_time_plot(const RunReport& report, const journal::Metrics& m
     if (found == report.incarnations.end()) continue;
     const double from = static_cast<double>(found->first_step + 1), to = static_cast<double>(found->last_step), f = record.forecast_seconds;
     for (const auto& point : {page::Point{from, f}, page::Point{to, f}, page::Point{to, gap}}) forecast.points.push_back(point);
-    for (const double edge : {f * (1 - std::min(1.0, record.relative_error)), f * (1 + record.relative_error)})
+    const simulate::ErrorBar edges{Seconds{f}, record.relative_error};
+    for (const double edge : {edges.low().value, edges.high().value})
       for (const auto& point : {page::Point{from, edge}, page::Point{to, edge}, page::Point{to, gap}}) bar.points.push_back(point);
   }
   if (forecast.points.empty()) return plot;
@@ -319,7 +320,7 @@ Markup slow_table(const journal::Metrics& metrics) {
 Markup forecasts_table(const journal::Metrics& metrics) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& f : metrics.forecasts)
-    rows.push_back({text(f.incarnation), text(Seconds{f.forecast_seconds}, " ± ", percent(f.relative_error)),
+    rows.push_back({text(f.incarnation), text(Seconds{f.forecast_seconds}, " ", simulate::bar_in_words(f.relative_error)),
                     to_string(Seconds{f.measured_seconds}),
                     f.forecast_seconds > 0 ? formatted("%+.1f %%", 100 * (f.measured_seconds / f.forecast_seconds - 1)) : "–",
                     f.inside_error_bar ? "yes" : "no"});
