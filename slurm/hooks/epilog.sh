@@ -29,8 +29,8 @@ clean_pmix
 # Who does not know what runs here removes nothing: slurmctld may be away or too busy to answer.
 jobs=$(timeout 30 squeue -h -u "$SLURM_JOB_UID" -w "$node" -t R,CG,S,CF -o %A 2>/dev/null) || exit 0
 ! grep -qvx -e "$SLURM_JOB_ID" -e '' <<<"$jobs" || exit 0
-# Open MPI's and UCX's names, as they were seen after kill -9.
+# Open MPI's and UCX's names, as they were seen after kill -9, and those of slurm/flotilla.sh: of its ranks, and of a batch script's words.
 find /dev/shm -maxdepth 1 -uid "$SLURM_JOB_UID" \( -name 'vader_segment.*' -o -name 'ucx_shm_*' -o -name 'sm_segment.*' \) -delete 2>/dev/null
 find "${TMPDIR:-/tmp}" -maxdepth 1 -uid "$SLURM_JOB_UID" -regextype posix-extended \( -name 'ompi.*' -o -name 'spmix_appdir_*' \
-  -o -regex ".*/flotilla-$SLURM_JOB_UID-[0-9]+(\.[A-Za-z0-9]{8})?" \) -exec rm -rf {} + 2>/dev/null
+  -o -regex ".*/flotilla-$SLURM_JOB_UID-[0-9]+(\.[A-Za-z0-9]{8})?" -o -regex '.*/flotilla-[0-9]+\.[A-Za-z0-9]{8}' \) -exec rm -rf {} + 2>/dev/null
 exit 0

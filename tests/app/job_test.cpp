@@ -32,6 +32,33 @@ TEST(Job, DefaultsNeedOnlyData) {
   EXPECT_NO_THROW(read({}, Need::model));
 }
 
+/// Text is not trained on byte by byte where the model has a tokenizer, which the weights' folder or the run's copy of it holds.
+TEST(Job, TheTokenizerIsTheOneOfTheWeights) {
+  const TemporaryFolder folder;
+  for (const char* of : {"model", "run/pretrained", "old/pretrained"}) {
+    std::filesystem::create_directories(folder / of);
+    folder.write(std::string{of} + "/config.json", R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 48, "n_head": 4, "vocab_size": 256})");
+    folder.write(std::string{of} + "/tokenizer.json", "{}");
+  }
+  const auto path = [&](const char* name) { return (folder / name).string(); };
+  const auto tokenizer = [&](Words more) {
+    more.insert(more.end(), {"--data.train", "a.jsonl", "--data.field", "text"});
+    return read(std::move(more)).data.tokenizer;
+  };
+  EXPECT_EQ(tokenizer({"--model.weights", path("model"), "--run.directory", path("new")}), path("model/tokenizer.json"));
+  EXPECT_EQ(tokenizer({"--model.weights", path("gone"), "--model.name", "gpt2-tiny", "--run.directory", path("run")}),
+            path("run/pretrained/tokenizer.json"));
+  EXPECT_EQ(tokenizer({"--run.from", path("old/step-3"), "--run.directory", path("new")}), path("old/pretrained/tokenizer.json"));
+  EXPECT_EQ(tokenizer({"--run.directory", path("run")}), path("run/pretrained/tokenizer.json"));
+  EXPECT_EQ(tokenizer({"--model.weights", path("model"), "--data.tokenizer", "mine.json"}), "mine.json");
+  EXPECT_EQ(read({"--model.weights", path("model"), "--data.train", "a.jsonl", "--data.format", "text"}).data.tokenizer, "");
+  EXPECT_NE(std::string{error_of([&] {
+                          tokenizer({"--run.directory", path("new")});
+                        }).what()}
+                .find("has no effect without data.tokenizer"),
+            std::string::npos);
+}
+
 TEST(Job, ReadsAFileAndLetsTheCommandLineOverride) {
   const TemporaryFolder folder;
   const auto file = folder.write("job.toml", R"(

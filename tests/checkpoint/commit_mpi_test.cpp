@@ -103,6 +103,21 @@ TEST_F(Commit, ExplodedWeightsPruneNothingAndAreTheLastResort) {
   EXPECT_EQ(load_newest_good(world_, run_, holding_.state(), {test_deadline}).manifest.step, 5);
 }
 
+/// What is not finite has its right checksum, and is refused all the same: nothing goes on from there.
+TEST_F(Commit, WhatIsNotFiniteIsNoCheckpointToGoOnFrom) {
+  save(holding_, 1, {.keep = 0});
+  for (const auto kind : kinds) {
+    holding_.fill(2);
+    if (root()) holding_.state().parts.front().values(kind).front() = std::numeric_limits<float>::quiet_NaN();
+    save(holding_, 2, {.keep = 0});
+    const auto message = agreed_refusal(ErrorKind::bad_input, [&] { load(holding_, 2); });
+    expect_names(message, "state.h5");
+    expect_names(message, std::string{group_of(kind)});
+    expect_names(message, "not finite");
+    EXPECT_EQ(load_newest_good(world_, run_, holding_.state(), {test_deadline}).manifest.step, 1);
+  }
+}
+
 TEST_F(Commit, ReplacesACommittedStep) {
   save(holding_, 3);
   holding_.fill(2);

@@ -124,6 +124,18 @@ model::Config mixture() {
   return c;
 }
 
+/// Angles stretched by YaRN, beside those of windows, which are not.
+model::Config yarn() {
+  model::Config c = uneven_qwen3();
+  c.rotary.yarn = true;
+  c.rotary.factor = 4;
+  c.rotary.original_positions = 40;
+  c.rotary.high_frequency = 4;
+  c.rotary.window_theta = 30;
+  c.windows = {4, 0};
+  return c;
+}
+
 model::Config no_biases() {
   model::Config c = uneven_model(NormPlacement::post, Activation::relu, true);
   c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
@@ -162,25 +174,27 @@ model::Config layer_output_norms() {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Gradients,
-    ::testing::Values(
-        Kind{"pre_gelu", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0},
-        Kind{"pre_relu", uneven_model(NormPlacement::pre, Activation::relu, false), 0},
-        Kind{"pre_gelu_projected", uneven_model(NormPlacement::pre, Activation::gelu_tanh, true), 0},
-        Kind{"post_relu_projected", uneven_model(NormPlacement::post, Activation::relu, true), 0},
-        Kind{"post_gelu", uneven_model(NormPlacement::post, Activation::gelu_tanh, false), 0},
-        Kind{"pre_gelu_dropout", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0.2},
-        Kind{"post_relu_projected_dropout", uneven_model(NormPlacement::post, Activation::relu, true), 0.2},
-        Kind{"gpt_neo_dropout", uneven_gpt_neo(), 0.2}, Kind{"llama", uneven_llama(false), 0},
-        Kind{"llama_tied_dropout", uneven_llama(true), 0.2}, Kind{"mixture", mixture(), 0}, Kind{"qwen3_dropout", uneven_qwen3(), 0.2},
-        Kind{"gpt_neox", uneven_gpt_neox(), 0}, Kind{"gpt_neox_dropout", uneven_gpt_neox(), 0.2}, Kind{"bloom", uneven_bloom(), 0},
-        Kind{"everything_new", everything_new(), 0.2}, Kind{"normed_heads", normed_heads(), 0}, Kind{"no_biases", no_biases(), 0},
-        Kind{"gemma2", uneven_gemma2(), 0}, Kind{"gemma2_dropout", uneven_gemma2(), 0.2}, Kind{"gemma3", uneven_gemma3(), 0},
-        Kind{"output_norms", layer_output_norms(), 0}, Kind{"output_norms_dropout", layer_output_norms(), 0.2},
-        Kind{"adapters", adapted(uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 3, 1, 1), 0},
-        Kind{"adapters_relu_dropout", adapted(uneven_model(NormPlacement::post, Activation::relu, true), 2, 3, 1), 0.2},
-        Kind{"adapters_llama", adapted(uneven_llama(false), 2, 3, 2), 0},
-        Kind{"adapters_everything_new", adapted(everything_new(), 2, 3, 1), 0.2},
-        Kind{"adapters_gemma3", adapted(uneven_gemma3(), 2, 3, 2), 0.2}, Kind{"adapters_bloom", adapted(uneven_bloom(), 3, 3, 1), 0}),
+    ::testing::Values(Kind{"pre_gelu", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0},
+                      Kind{"pre_relu", uneven_model(NormPlacement::pre, Activation::relu, false), 0},
+                      Kind{"pre_gelu_projected", uneven_model(NormPlacement::pre, Activation::gelu_tanh, true), 0},
+                      Kind{"post_relu_projected", uneven_model(NormPlacement::post, Activation::relu, true), 0},
+                      Kind{"post_gelu", uneven_model(NormPlacement::post, Activation::gelu_tanh, false), 0},
+                      Kind{"pre_gelu_dropout", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0.2},
+                      Kind{"post_relu_projected_dropout", uneven_model(NormPlacement::post, Activation::relu, true), 0.2},
+                      Kind{"gpt_neo_dropout", uneven_gpt_neo(), 0.2}, Kind{"llama", uneven_llama(false), 0},
+                      Kind{"llama_tied_dropout", uneven_llama(true), 0.2}, Kind{"mixture", mixture(), 0}, Kind{"yarn", yarn(), 0},
+                      Kind{"qwen3_dropout", uneven_qwen3(), 0.2}, Kind{"gpt_neox", uneven_gpt_neox(), 0},
+                      Kind{"gpt_neox_dropout", uneven_gpt_neox(), 0.2}, Kind{"bloom", uneven_bloom(), 0},
+                      Kind{"everything_new", everything_new(), 0.2}, Kind{"normed_heads", normed_heads(), 0},
+                      Kind{"no_biases", no_biases(), 0}, Kind{"gemma2", uneven_gemma2(), 0}, Kind{"gemma2_dropout", uneven_gemma2(), 0.2},
+                      Kind{"gemma3", uneven_gemma3(), 0}, Kind{"output_norms", layer_output_norms(), 0},
+                      Kind{"output_norms_dropout", layer_output_norms(), 0.2},
+                      Kind{"adapters", adapted(uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 3, 1, 1), 0},
+                      Kind{"adapters_relu_dropout", adapted(uneven_model(NormPlacement::post, Activation::relu, true), 2, 3, 1), 0.2},
+                      Kind{"adapters_llama", adapted(uneven_llama(false), 2, 3, 2), 0},
+                      Kind{"adapters_everything_new", adapted(everything_new(), 2, 3, 1), 0.2},
+                      Kind{"adapters_gemma3", adapted(uneven_gemma3(), 2, 3, 2), 0.2},
+                      Kind{"adapters_bloom", adapted(uneven_bloom(), 3, 3, 1), 0}),
     [](const auto& kind) { return std::string{kind.param.name}; });
 
 /// Longer than one block of queries, and not a multiple of it; in a window, later blocks see no key before the second 64.

@@ -1,4 +1,5 @@
 #include "kernels.hpp"
+#include "rotary.hpp"
 
 #include <gtest/gtest.h>
 
@@ -239,6 +240,37 @@ TEST(Kernels, HeadStatsOfALongRow) {
     EXPECT_EQ(stats[0], maximum);
     EXPECT_NEAR(stats[1], sum, 1e-5 * sum);
     EXPECT_EQ(stats[2], logits[234]);
+  }
+}
+
+/// Radians from one position to the next, as a transcript of transformers' _compute_yarn_parameters gives them for Qwen2.5's long context.
+TEST(Rotary, YarnIsTransformers) {
+  model::Config c = model::built_in("llama-tiny");
+  c.hidden = c.embedding_width = 128;
+  c.heads = 1;
+  c.key_value_heads = 0;
+  c.head_width = 0;
+  c.rotary = {};
+  c.rotary.theta = 1e6;
+  c.rotary.yarn = true;
+  c.rotary.factor = 4;
+  c.rotary.original_positions = 32768;
+  c.rotary.low_frequency = 1;
+  c.rotary.high_frequency = 32;
+  const std::pair<std::size_t, double> expected[]{{0, 1.0},
+                                                  {20, 0.01333521432163324},
+                                                  {30, 0.0010643609812470017},
+                                                  {31, 0.0008029597275452302},
+                                                  {35, 0.0002462584069089387},
+                                                  {39, 6.490394320837028e-05},
+                                                  {40, 4.445698525097307e-05},
+                                                  {63, 3.102344401879299e-07}};
+  constexpr double length = 1.138629436111989;  // 0.1 ln(4) + 1
+  constexpr int position = 1000;
+  const auto angles = rotary_angles(c, position + 1);
+  for (const auto& [pair, step] : expected) {
+    EXPECT_NEAR(angles[position * 128 + pair], length * std::cos(position * step), 1e-6) << pair;
+    EXPECT_NEAR(angles[position * 128 + 64 + pair], length * std::sin(position * step), 1e-6) << pair;
   }
 }
 

@@ -184,13 +184,23 @@ class Reference {
     return {group + head % queries * size, group + queries * size, group + (queries + 1) * size};
   }
 
-  /// Radians of a pair of columns at a position (Hugging Face's default, linear and llama3 kinds).
+  /// Radians of a pair of columns at a position (Hugging Face's default, linear, llama3 and yarn kinds).
   double angle(int block, std::size_t position, std::size_t pair) const {
     const auto& r = case_.model.rotary;
     const int columns = r.width > 0 ? r.width : case_.model.head_size();
     const bool local = r.window_theta > 0 && case_.model.window(block) > 0;
     double speed = 1 / std::pow(local ? r.window_theta : r.theta, 2.0 * static_cast<double>(pair) / columns);
     if (local || r.linear) return static_cast<double>(position) * speed / (local ? 1 : r.factor);
+    if (r.yarn) {  // the paper's gamma, with the bounds cut to whole pairs as published models were trained
+      const auto pair_of = [&](double turns) {
+        return columns * std::log(r.original_positions / (turns * 2 * M_PI)) / (2 * std::log(r.theta));
+      };
+      const double low = std::max(0.0, std::floor(pair_of(r.high_frequency))),
+                   high = std::min(columns - 1.0, std::ceil(pair_of(r.low_frequency)));
+      const double ramp = (static_cast<double>(pair) - low) / (high == low ? 0.001 : high - low),
+                   gamma = 1 - std::min(1.0, std::max(0.0, ramp));
+      return static_cast<double>(position) * speed * (gamma + (1 - gamma) / r.factor);
+    }
     const double wave = 2 * M_PI / speed, longest = r.original_positions / r.low_frequency,
                  shortest = r.original_positions / r.high_frequency;
     if (r.factor != 1 && wave > longest) {
@@ -200,6 +210,12 @@ class Reference {
       speed = (1 - smooth) * speed / r.factor + smooth * speed;
     }
     return static_cast<double>(position) * speed;
+  }
+
+  double yarn_length(int block) const {
+    const auto& r = case_.model.rotary;
+    if (!r.yarn || (r.window_theta > 0 && case_.model.window(block) > 0)) return 1;
+    return r.attention_factor > 0 ? r.attention_factor : 0.1 * std::log(r.factor) + 1;
   }
 
   /// One head's vector of one token, normed by `norm` and turned by its position.
@@ -217,8 +233,9 @@ class Reference {
     Vector turned = v;
     for (std::size_t c = 0; c < half; ++c) {
       const double a = angle(block, position, c);
-      turned[c] = v[c] * std::cos(a) - v[c + half] * std::sin(a);
-      turned[c + half] = v[c + half] * std::cos(a) + v[c] * std::sin(a);
+      const double length = yarn_length(block);
+      turned[c] = length * (v[c] * std::cos(a) - v[c + half] * std::sin(a));
+      turned[c + half] = length * (v[c + half] * std::cos(a) + v[c] * std::sin(a));
     }
     return turned;
   }

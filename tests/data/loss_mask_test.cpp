@@ -40,6 +40,7 @@ TEST_F(Masks, SayWhatTheRunsLeaveOut) {
       for (std::int64_t i = 0; i < 19; ++i) {
         EXPECT_EQ(mask.counts(i), i < first || i >= last) << i;
         EXPECT_EQ(mask.count(0, i), counted);
+        EXPECT_EQ(mask.any(0, i), counted > 0);
         counted += mask.counts(i);
       }
       EXPECT_EQ(mask.count(first, last), 0);

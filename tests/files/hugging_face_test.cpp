@@ -277,8 +277,8 @@ TEST(HuggingFace, RefusesWhatItDoesNotTrainOfGptNeoAndLlama) {
   refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"]]]", "/attention_types/0: ", "how often");
   refused(gpt_neo_json, "\"embed_dropout\": 0", "\"embed_dropout\": 0.1", "/embed_dropout: expected 0", "resid_dropout");
   refused(gpt_neo_json, "\"use_cache\": true", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
-  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"",
-          "/rope_scaling/rope_type: expected default, linear or llama3", "'yarn'");
+  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"longrope\"",
+          "/rope_scaling/rope_type: expected default, linear, llama3 or yarn", "'longrope'");
   refused(llama_32_1b_json, "\"head_dim\": 64", "\"head_dim\": 63", "even", "63");
   refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 1.5", "/rotary_pct: expected a part", "1.5");
   refused(pythia_70m_json, "\"rotary_pct\": 0.25", "\"rotary_pct\": 0.05", "rotary width is 3", "even");
@@ -291,6 +291,61 @@ TEST(HuggingFace, RefusesWhatItDoesNotTrainOfGptNeoAndLlama) {
   refused(llama_32_1b_json, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7", "key_value_heads is 7", "32");
   refused(llama_32_1b_json, "\"rope_theta\": 500000.0", "\"rope_theta\": 0", "/rope_theta: expected a number above 0", "");
   refused(llama_32_1b_json, "\"factor\": 32.0", "\"factor\": 0.5", "rotary factor is 0.5", "");
+}
+
+/// What has no default is not assumed, what means nothing is not passed over, and of two that differ none is dropped.
+TEST(HuggingFace, AssumesNothingAboutHowBlocksTurn) {
+  const auto refused = [](const std::string& more, const char* where, const char* what) {
+    for (const char* family : {"llama", "qwen2", "mistral", "gpt_neox", "gemma2"})
+      expect_refused([&] { read(text(R"({"model_type": ")", family, R"(", )", more, "}")); }, where, what);
+  };
+  refused(R"("rope_scaling": {"rope_type": "linear"})", "/rope_scaling: factor: is missing", "rope_type linear has no default");
+  refused(R"("rope_parameters": {"type": "linear", "factor": null})", "/rope_parameters/factor: is missing", "");
+  const std::pair<std::string, std::string> of_llama3[]{
+      {"factor", "8.0"}, {"low_freq_factor", "1.0"}, {"high_freq_factor", "4.0"}, {"original_max_position_embeddings", "8192"}};
+  for (const auto& [left_out, unused] : of_llama3) {
+    std::string rope = R"("rope_scaling": {"rope_type": "llama3")";
+    for (const auto& [key, value] : of_llama3)
+      if (key != left_out) rope += text(", \"", key, "\": ", value);
+    refused(rope + "}", left_out.c_str(), "is missing; rope_type llama3 has no default");
+  }
+  refused(R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0})", "original_max_position_embeddings: is missing", "");
+  refused(R"("rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 32768})", "factor: is missing", "");
+  refused(R"("rope_scaling": {"factor": 8.0})", "/rope_scaling/factor: means nothing to rope_type default", "leave it out");
+  refused(R"("rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]})", "/rope_scaling/mrope_section", "means nothing");
+  refused(R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768, "mscale": 0.7})", "/mscale",
+          "");
+  refused(R"("rope_scaling": {"rope_type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "linear", "factor": 4.0})",
+          "/rope_scaling: expected this or rope_parameters, not both", "");
+}
+
+TEST(HuggingFace, ReadsYarn) {
+  const auto config = read(R"({"model_type": "qwen2", "rope_theta": 1000000.0, "rope_scaling": {"factor": 4.0,
+                               "original_max_position_embeddings": 32768, "type": "yarn"}})");
+  EXPECT_TRUE(config.rotary.yarn);
+  EXPECT_EQ(config.rotary.factor, 4);
+  EXPECT_EQ(config.rotary.original_positions, 32768);
+  EXPECT_EQ(config.rotary.low_frequency, 1);
+  EXPECT_EQ(config.rotary.high_frequency, 32);
+  EXPECT_EQ(config.rotary.attention_factor, 0);
+  const auto other = read(R"({"model_type": "llama", "rope_parameters": {"rope_type": "yarn", "rope_theta": 5e5, "factor": 2.0,
+                              "original_max_position_embeddings": 4096, "beta_fast": 16, "beta_slow": 2, "attention_factor": 1.25}})");
+  EXPECT_EQ(other.rotary.high_frequency, 16);
+  EXPECT_EQ(other.rotary.attention_factor, 1.25);
+  for (const auto& one : {config, other}) EXPECT_EQ(read(hugging_face_config_to_json(one, Precision::fp32, ""), one.name), one);
+}
+
+TEST(HuggingFace, DropsNoWindowThatALayerIsSaidToHave) {
+  const auto refused = [](const char* json) { expect_refused([&] { read(json); }, "/layer_types/1", "no window is given"); };
+  refused(R"({"model_type": "qwen2", "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]})");
+  refused(
+      R"({"model_type": "gemma2", "num_hidden_layers": 2, "sliding_window": null, "layer_types": ["full_attention", "sliding_attention"]})");
+}
+
+TEST(HuggingFace, TurnsWholeHeadsUnlessTheFamilyTurnsAPart) {
+  refused(llama_32_1b_json, "\"head_dim\": 64", "\"partial_rotary_factor\": 0.5", "/partial_rotary_factor: expected 1", "0.5");
+  EXPECT_EQ(read(R"({"model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 4, "partial_rotary_factor": 0.5})").rotary.width,
+            8);
 }
 
 TEST(HuggingFace, RefusesImpossibleNumbers) {

@@ -133,6 +133,31 @@ TEST_F(Tokenize, MessagesAreWrittenByTheChatTemplate) {
   EXPECT_EQ(counted(folder_ / "named.bin"), "00101") << "a message that only generates a part; nothing of a prompt alone";
 }
 
+/// What people have: ShareGPT's turns and Alpaca's instructions are conversations where a template says how those are written; else an
+/// instruction has Alpaca's own prompt.
+TEST_F(Tokenize, SharedConversationsAndInstructionsAreRead) {
+  const auto shared =
+      folder_.write("shared.jsonl",
+                    R"({"id": 7, "system": "b", "conversations": [{"from": "human", "value": "aa"}, {"from": "gpt", "value": "ab"}]}
+{"conversations": [{"role": "user", "content": "b"}, {"role": "assistant", "content": "a"}]})");
+  const auto alpaca = folder_.write("alpaca.jsonl", R"({"instruction": "a", "input": "b", "output": "ab"}
+{"instruction": "a", "input": "", "output": "b"})");
+  tokenize(options({alpaca}, "plain"), always);
+  const auto plain = tokens("plain");
+  EXPECT_EQ(std::vector(plain.end() - 1, plain.end()), std::vector<std::int32_t>{2});
+  const auto which = counted(folder_ / "plain.bin");
+  EXPECT_EQ(std::ranges::count(which, '1'), 2) << "the outputs alone";
+  expect_refused([&] { tokenize(options({shared}, "shared"), always); }, "shared.jsonl:1", "messages need a chat template");
+  folder_.write(
+      "tokenizer_config.json",
+      R"({"chat_template": "{% for m in messages %}{% generation %}{{ m.content | replace('\n', '') if m.role == 'assistant' else '' }}{% endgeneration %}{{ m.content | replace('\n', '') if m.role != 'assistant' else '' }}{% endfor %}"})");
+  tokenize(options({shared, alpaca}), always);
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{2, 1, 1, 3, 2, 1, 3, 3, 3}));
+  EXPECT_EQ(counted(folder_ / "out.bin"), "000101011");
+  const auto odd = folder_.write("odd.jsonl", R"({"conversations": [{"from": "narrator", "value": "aa"}]})");
+  expect_refused([&] { tokenize(options({odd}, "odd"), always); }, "odd.jsonl:1: /conversations/0/from: expected human, gpt", "'narrator'");
+}
+
 TEST_F(Tokenize, AChatTemplateThatIsNotUnderstoodMattersToMessagesAlone) {
   folder_.write("tokenizer_config.json", R"({"chat_template": "{{ messages | nosuch }}"})");
   tokenize(options({folder_.write("plain.jsonl", R"({"text": "ab"})")}), always);
@@ -268,13 +293,14 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   };
   refuse("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", "a.jsonl:2: /text");
   refuse("b.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n",
-         "b.jsonl:2: expected the key 'text', 'messages', or 'prompt' and 'completion'");
+         "b.jsonl:2: expected the key 'text', 'messages', 'conversations', or 'prompt' and 'completion', or 'instruction'");
   refuse("p.jsonl", R"({"prompt": "a", "completion": 5})", "p.jsonl:1: /completion");
   refuse("q.jsonl", R"({"prompt": "a"})", "expected the key 'text'");
   refuse("c.jsonl", "{\"text\": \"a\n", "not JSON");
   refuse("d.jsonl", "{\"text\": \"\xff\"}", "not JSON");
   refuse("e.jsonl", "{\"text\": \"\\ud800\"}", "not JSON");
   refuse("f.txt", "", "no text");
+  refuse("n.jsonl", R"({"prompt": "ab", "completion": ""})", "none of 1 tokens counts in the loss");
   const auto there = folder_.write("there.txt", "ab");
   expect_refused([&] { tokenize(options({there, folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent.partial")) << "nothing is begun";
@@ -284,6 +310,75 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
 }
 
 /// The program was ended between the two renames that put a pair in place.
+/// One line of each kind among many: refused with the way out, left out, or repaired, and counted with their places on any threads.
+TEST_F(Tokenize, BadLinesAreRefusedSkippedOrRepaired) {
+  const std::string good = R"({"text": "ab"})"
+                           "\n";
+  const std::pair<std::string, std::string> bad[]{{R"({"text": "a\ud83d b", "k": "\ud83d\ude00"})", "lone surrogate"},
+                                                  {R"({"text": "b", "meta": [NaN, -Infinity]})", "NaN"},
+                                                  {R"({"text": null})", "null text"},
+                                                  {"{\"text\": \"a\xff\"}", "not UTF-8"},
+                                                  {R"({"text": "a)", "not JSON"},
+                                                  {R"({"txt": "a"})", "no document"}};
+  std::string all = good;
+  for (const auto& [line, reason] : bad) {
+    const auto file = folder_.write("one.jsonl", good + line + "\n" + good);
+    const bool mends = reason != "not JSON" && reason != "no document";
+    expect_refused([&] { tokenize(options({file}, "one"), always); }, "one.jsonl:2", "--bad-lines skip leaves such lines out",
+                   mends ? ", repair mends this one" : "(flotilla train: --data.bad-lines)");
+    auto o = options({file}, "repaired-" + reason);
+    o.bad_lines = BadLines::repair;
+    if (mends)
+      EXPECT_EQ(tokenize(o, always).bad_lines.by_reason, (std::map<std::string, std::int64_t>{{reason, 1}}));
+    else
+      expect_refused([&] { tokenize(o, always); }, "one.jsonl:2", "--bad-lines skip");
+    for (int i = 0; i < 3; ++i) all += line + "\n";
+    all += good;
+  }
+  for (const int threads : {1, 3}) {
+    auto o = options({folder_.write("all.jsonl", all)}, "skipped-" + std::to_string(threads));
+    o.bad_lines = BadLines::skip;
+    o.threads = threads;
+    const auto report = tokenize(o, always);
+    EXPECT_EQ(report.documents, 7);
+    EXPECT_EQ(report.bad_lines.total(), 18);
+    for (const auto& [line, reason] : bad) EXPECT_EQ(report.bad_lines.by_reason.at(reason), 3) << reason;
+    ASSERT_EQ(report.bad_lines.places.size(), 10u);
+    EXPECT_NE(report.bad_lines.places[9].find("all.jsonl:14"), std::string::npos) << report.bad_lines.places[9];
+  }
+  EXPECT_EQ(tokens("repaired-NaN"), (std::vector<std::int32_t>{3, 2, 3}));
+  EXPECT_EQ(tokens("repaired-null text"), (std::vector<std::int32_t>{3, 3}));
+}
+
+/// A bad line at the end of hours of work: what is done stays, whether the line is then left out, or mended.
+TEST_F(Tokenize, ABadLineLosesNoWork) {
+  const std::string good = many_lines();
+  const auto first = folder_.write("first.jsonl", good), second = folder_.write("second.jsonl", good + "{\"text\": NaN}\n");
+  expect_refused(
+      [&] {
+        tokenize(options({first, second}), always);
+      },
+      "second.jsonl:", "what is done is kept in", "once the line is mended");
+  folder_.write("second.jsonl", good + "{\"text\": \"b\"}\n");
+  std::int64_t least = 0;
+  const auto watch = [&](const TokenizeProgress& progress) {
+    if (least == 0) least = progress.tokens;
+    return true;
+  };
+  tokenize(options({first, second}), watch);
+  tokenize(options({first, second}, "whole"), always);
+  EXPECT_EQ(content(folder_ / "out.bin"), content(folder_ / "whole.bin"));
+  EXPECT_EQ(content(folder_ / "out.idx"), content(folder_ / "whole.idx"));
+  EXPECT_GT(least, static_cast<std::int64_t>(tokens("whole").size()) / 2) << "the first file was done";
+  folder_.write("second.jsonl", good + "{\"text\": NaN}\n");
+  expect_refused([&] { tokenize(options({first, second}, "skipped"), always); }, "second.jsonl:", "what is done is kept in");
+  auto skips = options({first, second}, "skipped");
+  skips.bad_lines = BadLines::skip;
+  least = 0;
+  tokenize(skips, watch);
+  EXPECT_GT(least, static_cast<std::int64_t>(tokens("whole").size()) * 3 / 4);
+}
+
 TEST_F(Tokenize, APairThatIsHalfInPlaceIsCompleted) {
   const std::filesystem::path text = folder_.write("some.txt", "aab");
   tokenize(options({text}, "whole"), always);

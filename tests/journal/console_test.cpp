@@ -32,6 +32,12 @@ TEST(Console, NotANumberIsShownAsSuch) {
   EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
+TEST(Console, AStepWithoutALossHasNone) {
+  StepRecord record{120, std::numeric_limits<double>::quiet_NaN(), 12345, 0.345, 0.4123, 3e-4, 0, 323, 0, 0};
+  record.counted_tokens = 0;
+  EXPECT_EQ(step_line(record, 1000), "step  120/1000  loss       -   345 ms  12.3k tok/s  mfu  41 %  eta 0:05:23");
+}
+
 TEST(Console, OtherEventsAreLinesToo) {
   EXPECT_EQ(evaluation_line({20, 2.5, 64, 1.234, 0, 0}, 100), "step  20/100  evaluation loss 2.5000 (64 sequences, 1.23 s)");
   EXPECT_EQ(checkpoint_line({20, std::int64_t{3} << 29, 2.1, 0, 0}, 100), "step  20/100  checkpoint saved (1.50 GiB, 2.10 s)");

@@ -85,6 +85,17 @@ TEST(LoraRun, IsEvaluatedAndExportedMerged) {
   EXPECT_LT(with_adapters, before - 0.01);
   EXPECT_NEAR(loss_of(merged), with_adapters, 1e-5 * with_adapters);
   EXPECT_NEAR(loss_of(run, 2, {"--tensor-parallel", "2"}), with_adapters, 1e-5 * with_adapters);
+  std::fstream{weights / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary}
+      .seekp(-4, std::ios::end)
+      .write("\xff\xff\xff\xff", 4);
+  auto anew = with(words, "--run.directory=", (folder() / "anew").string());
+  for (const auto& command : {anew, Words{FLOTILLA_BINARY, "import", "hf", weights.string()},
+                              Words{FLOTILLA_BINARY, "evaluate", weights.string(), "--data", text_file().string()}}) {
+    const auto ended = tests::run(command);
+    EXPECT_EQ(ended.code, 65) << ended.err;
+    EXPECT_NE(the_error(ended).find("model.safetensors: tensor '"), std::string::npos) << ended.err;
+    EXPECT_NE(the_error(ended).find("elements is not finite: nan; "), std::string::npos) << ended.err;
+  }
   const auto none = tests::run({FLOTILLA_BINARY, "export", "hf", base().string(), "--adapter", "-o", (folder() / "none").string()});
   EXPECT_EQ(none.code, 65);
   EXPECT_NE(the_error(none).find("was trained without LoRA and has no adapter"), std::string::npos);

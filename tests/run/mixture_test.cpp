@@ -167,6 +167,106 @@ TEST(MixtureRun, GoesOnWithNewFilesAndWithNothingElse) {
   EXPECT_NE(the_error(lost).find("source 'web' has lost or changed a file"), std::string::npos) << lost.err;
 }
 
+/// Sums whose prompts are longer than a sequence; `answer` counts.
+std::string sums(const std::string& answer) {
+  std::string all;
+  for (int i = 0; i < 64; ++i)
+    all += text(R"({"prompt": ")", random_text(static_cast<unsigned>(i), 90), R"(", "completion": ")", answer, "\"}\n");
+  return all;
+}
+
+TEST(WhatCounts, AStepOfPromptsAloneHasNoLossAndIsCountedApart) {
+  const Mixture data{"prompts"};
+  write(data.path("sums.jsonl"), sums("abc"));
+  const auto there = folder() / "prompts-run";
+  const Words source{"--data.train=" + data.path("sums.jsonl").string(), "--data.tokenizer=" + data.path("tokenizer.json").string(),
+                     "--data.validation-fraction=0"};
+  auto command = train(there, 2, {"--training.steps=12"}) + source;
+  std::erase_if(command,
+                [](const std::string& word) { return word == "--data.format=text" || word == "--data.train=" + text_file().string(); });
+  command = with_all(command, {"--training.global-batch=2", "--training.length=16"});
+  const auto ended = tests::run(command);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const auto metrics = journal::read_metrics(there);
+  const auto empty = std::ranges::count_if(metrics.steps, [](const auto& step) { return step.empty(); });
+  EXPECT_GT(empty, 0);
+  EXPECT_LT(empty, 12);
+  EXPECT_NE(ended.out.find("loss       -"), std::string::npos) << ended.out;
+  const std::string warning = "no token of the batch counts in the loss";
+  const auto first = ended.err.find(warning);
+  EXPECT_NE(first, std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find(warning, first + 1), std::string::npos) << "once: " << ended.err;
+  EXPECT_NE(ended.out.find(text("no loss     ", empty, " of 12 steps")), std::string::npos) << ended.out;
+  const auto saved = checkpoint::latest(there);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->manifest.optimizer_steps, 12 - empty);
+  const auto report = tests::run({FLOTILLA_BINARY, "report", there.string(), "--format=json"});
+  EXPECT_NE(report.out.find(text("\"empty_steps\": ", empty)), std::string::npos) << report.out;
+}
+
+/// A run keeps the tokenizer that it was taught with and its chat template, and is talked to by them.
+TEST(Chat, ARunIsTalkedToAsItWasTaught) {
+  const Mixture data{"talk"};
+  write(data.path("talk.jsonl"), R"({"conversations": [{"from": "human", "value": "abc"}, {"from": "gpt", "value": "cab"}]})"
+                                 "\n");
+  write(
+      data.path("chat.jinja"),
+      "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}?{% else %}{% generation %}{{ m.content }}{% endgeneration %}{% endif "
+      "%}{% endfor %}");
+  const auto run = folder() / "talk-run";
+  auto command = with_all(train(run, 1, {"--training.steps=2"}), {"--training.global-batch=1", "--training.length=4"});
+  std::erase_if(command, [](const std::string& word) { return word.starts_with("--data."); });
+  const auto trained = tests::run(command + Words{"--data.train=" + data.path("talk.jsonl").string(), "--data.validation-fraction=0",
+                                                  "--data.tokenizer=" + data.path("tokenizer.json").string(),
+                                                  "--data.chat-template=" + data.path("chat.jinja").string()});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Words generate{FLOTILLA_BINARY, "generate", run.string(), "--tokens=3"};
+  const auto said = tests::run(generate + Words{"--chat", "ba", "--format=json"});
+  EXPECT_NE(said.out.find("\"prompt_tokens\": [1, 0, 26]"), std::string::npos) << said.out << said.err;
+  write(data.path("before.json"),
+        R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}])");
+  const auto going_on = tests::run(generate + Words{"--messages", data.path("before.json").string(), "--format=json"});
+  EXPECT_NE(going_on.out.find("\"prompt_tokens\": [0, 26, 1, 2, 26]"), std::string::npos) << going_on.out << going_on.err;
+  EXPECT_TRUE(tests::run(generate + Words{"ab"}).out.starts_with("ab"));
+  const auto loud = tests::run(generate + Words{"--chat", "ba"}).out, quiet = tests::run(generate + Words{"--chat", "ba", "--quiet"}).out;
+  EXPECT_EQ(loud, "ba?" + quiet);
+  EXPECT_EQ(tests::run(generate + Words{"ab", "--chat", "ba"}).code, 64);
+}
+
+TEST(WhatCounts, DataInWhichNothingDoesAreRefused) {
+  const Mixture data{"unanswered"};
+  write(data.path("questions.jsonl"), R"({"messages": [{"role": "user", "content": "a question"}]})"
+                                      "\n");
+  write(data.path("chat.jinja"), "{% for m in messages %}{{ m.content }}{% endfor %}");
+  write(data.path("sums.jsonl"), sums("abc"));
+  const auto tokenizer = data.path("tokenizer.json").string(), out = data.path("tokens").string();
+  ASSERT_EQ(tests::run({FLOTILLA_BINARY, "tokenize", "--tokenizer", tokenizer, data.path("sums.jsonl").string(), "-o", out}).code, 0);
+  auto mask = files::read_text(out + ".mask");
+  mask.replace(24, std::string::npos, mask.size() - 24, '\0');  // behind its head: nothing counts
+  write(out + ".mask", mask);
+  const auto refused = [&](const Words& with_data) {
+    auto command = train(folder() / "unanswered-run", 2, {"--training.steps=2", "--data.validation-fraction=0"}) + with_data;
+    std::erase_if(command,
+                  [](const std::string& word) { return word == "--data.format=text" || word == "--data.train=" + text_file().string(); });
+    const auto ended = tests::run(command);
+    EXPECT_EQ(ended.code, 65) << ended.err;
+    EXPECT_NE(the_error(ended).find(" counts in the loss: expected completions, or messages with an answer"), std::string::npos)
+        << ended.err;
+  };
+  refused({"--data.train=" + data.path("questions.jsonl").string(), "--data.tokenizer=" + tokenizer,
+           "--data.chat-template=" + data.path("chat.jinja").string()});
+  refused({"--data.train=" + out + ".bin"});
+  const auto validation =
+      train(folder() / "unanswered-run", 2,
+            {"--training.steps=2", "--training.evaluate-every=1", "--training.evaluate-sequences=1", "--data.validation=" + out + ".bin"});
+  auto command = validation;
+  std::erase(command, "--data.format=text");
+  const auto ended = tests::run(with(command, "--data.train=", text_file().string()));
+  EXPECT_EQ(ended.code, 65) << ended.err;
+  EXPECT_NE(the_error(ended).find("no token of the 1 sequences of validation data of 32 tokens counts in the loss"), std::string::npos)
+      << ended.err;
+}
+
 TEST(MixtureRun, StoppedWhileItTokenizesGoesOnFromThere) {
   const Mixture large{"large"};
   write(large.path("web-1.jsonl"), lines(1, 60000));

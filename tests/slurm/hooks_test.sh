@@ -46,12 +46,15 @@ until_true eval '[ -z "$(head squeue -h -w n5)" ]' # its epilog.sh is at an end,
 # Where squeue gives no answer, epilog.sh does not know what runs here, and removes nothing.
 mkdir "$work/failing"
 printf '#!/bin/bash\nexit 1\n' >"$work/failing/squeue" && chmod +x "$work/failing/squeue"
-clean() { $cluster on n5 env PATH="$1:/usr/bin:/bin" SLURM_JOB_UID=0 SLURM_JOB_ID=1 SLURMD_NODENAME=n5 FLOTILLA_CLEAN_ROOT=yes "$hooks/epilog.sh"; }
+mkdir -p "$work/node-tmp/flotilla-0-7" && touch "$work/node-tmp/"{flotilla-7.AbCd0123,flotilla-0-7.AbCd0123,flotilla-7.short,flotilla-notes}
+clean() { $cluster on n5 env TMPDIR="$work/node-tmp" PATH="$1:/usr/bin:/bin" SLURM_JOB_UID=0 SLURM_JOB_ID=1 SLURMD_NODENAME=n5 FLOTILLA_CLEAN_ROOT=yes "$hooks/epilog.sh"; }
 $cluster on n5 touch /dev/shm/vader_segment.n5.1
 clean "$work/failing"
 gone && fail "epilog.sh has removed files without knowing whose"
 clean /usr/bin
 gone || fail "epilog.sh has removed nothing"
+# So do what a killed rank and a killed batch script leave in /tmp.
+[ "$(ls "$work/node-tmp" | xargs)" = "flotilla-7.short flotilla-notes" ] || fail "epilog.sh has left: $(ls "$work/node-tmp" | xargs)"
 
 # prolog.sh: a node with a full /dev/shm is drained.
 $cluster on n5 dd if=/dev/zero of=/dev/shm/full bs=1M count=40 status=none

@@ -87,6 +87,39 @@ std::vector<float> values_of(const Folder& folder, const std::string& tensor) {
   return values;
 }
 
+/// What training moved norms by may be less than half a step of the precision there: counted, as the files themselves say.
+TEST_P(ExportedModel, SaysWhichNormsAPrecisionRoundsBack) {
+  const auto file = theirs_ / "model.safetensors";
+  std::string norm;
+  {
+    const auto opened = safetensors::SafetensorsFile::open(file);
+    for (const auto& entry : opened.entries())
+      if (entry.shape.size() == 1) norm = entry.name;
+  }
+  tests::put(file, norm, 0, 1.0002f);
+  tests::put(file, norm, 1, 0.9985f);
+  tests::put(file, norm, 2, 0.9975f);
+  std::mt19937 random{23};
+  const auto step = saved(random, 1);
+  if (!root()) return;
+  EXPECT_EQ(export_hugging_face(step, run_ / "exact").norms_rounded_back, 0);
+  const auto exact = Folder::open(run_ / "exact");
+  for (const auto precision : {Precision::bf16, Precision::fp16}) {
+    const auto folder = run_ / to_string(precision);
+    const auto report = export_hugging_face(step, folder, {.precision = precision});
+    const auto rounded = Folder::open(folder);
+    std::int64_t expected = 0;
+    for (const auto& entry : exact.files().front().entries()) {
+      if (entry.shape.size() != 1) continue;
+      const auto before = values_of(exact, entry.name), after = values_of(rounded, entry.name);
+      for (std::size_t i = 0; i < before.size(); ++i) expected += before[i] != 1 && after[i] == 1;
+    }
+    EXPECT_EQ(report.norms_rounded_back, expected) << to_string(precision);
+    EXPECT_GE(expected, precision == Precision::bf16 ? 2 : 1);
+    EXPECT_GE(report.moved_most, precision == Precision::bf16 ? 0.0014 : 0.0001);
+  }
+}
+
 double relative_difference(const std::vector<float>& a, const std::vector<double>& b) {
   double apart = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {

@@ -105,6 +105,16 @@ TEST_F(LlmcFile, HeadersThatLieAreRefused) {
   refused(tests::write_llmc(folder_ / "cut.bin", tests::llmc_bytes({}, 3).substr(0, 5000)), "holds 5000 bytes");
 }
 
+TEST_F(LlmcFile, NamesTheTensorThatIsNotFinite) {
+  for (const int version : {3, 5}) {
+    auto bytes = tests::llmc_bytes({}, version);
+    bytes[bytes.size() - 1] = bytes[bytes.size() - 2] = static_cast<char>(0xff);  // the end of the last element
+    const auto path = tests::write_llmc(folder_ / "nan.bin", bytes);
+    tests::expect_refused([&] { import_llmc(path, folder_ / "model"); }, path.string(), "tensor head.norm.bias: 1 of ", "not finite");
+    EXPECT_FALSE(fs::exists(folder_ / "model"));
+  }
+}
+
 TEST_F(LlmcFile, OverwritesNothing) {
   const auto path = file(3);
   fs::create_directory(folder_ / "there");

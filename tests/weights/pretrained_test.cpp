@@ -84,5 +84,83 @@ TEST(Pretrained, SaysWhatItHolds) {
   EXPECT_EQ(pretrained.size().count, model::parameter_count(config) * 4);
 }
 
+/// Whoever reads it, and whichever part: the tensor is named as in the file, and all that is wrong in it is counted.
+TEST(Pretrained, RefusesWhatNoTrainingGoesOnFrom) {
+  const auto config = tests::reference_numbers("llama").model;
+  const auto tensors = model::tensors(config);
+  const auto read = [&](const std::filesystem::path& folder, Precision precision) {
+    const Pretrained pretrained{folder, config};
+    std::vector<float> values;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      values.resize(static_cast<std::size_t>(tensors[t].elements()));
+      pretrained.read(static_cast<int>(t), {{.inner = tensors[t].elements()}}, values, precision);
+    }
+  };
+  const auto infinity = std::numeric_limits<float>::infinity();
+  for (const std::string tensor : {"model.norm.weight", "model.layers.1.self_attn.k_proj.weight", "model.layers.0.mlp.up_proj.weight"}) {
+    const ModelFolder folder{"llama"};
+    const auto file = folder / "model.safetensors";
+    read(folder, Precision::fp16);
+    tests::put(file, tensor, 3, 7e4f);
+    EXPECT_NO_THROW(read(folder, Precision::bf16));
+    EXPECT_NO_THROW(Pretrained(folder, config).scan());
+    expect_refused([&] { read(folder, Precision::fp16); }, "tensor '" + tensor + "': 1 of ", "beyond what fp16 holds: 70000");
+    tests::put(file, tensor, 3, std::nanf(""));
+    tests::put(file, tensor, 5, -infinity);
+    for (const auto precision : {Precision::fp32, Precision::fp16})
+      expect_refused([&] { read(folder, precision); }, "tensor '" + tensor + "': 2 of ", "are not finite, the first: nan");
+    expect_refused([&] { Pretrained(folder, config).scan(); }, "tensor '" + tensor + "': 2 of ", "are not finite, the first: nan");
+  }
+}
+
+/// A tied head that is written a second time is compared, in every family: dropped, another one would be another model.
+TEST(Pretrained, ComparesATiedHeadThatIsWrittenTwice) {
+  for (const std::string model : tests::reference_models) {
+    const ModelFolder folder{model};
+    auto config = tests::reference_numbers(model).model;
+    if (!config.tied_head) continue;
+    const auto file = folder / "model.safetensors";
+    const auto tensors = model::tensors(config);
+    std::vector<float> word(static_cast<std::size_t>(tensors.front().elements()));
+    Pretrained(folder, config).read(0, {{.inner = tensors.front().elements()}}, word);
+    tests::append(file, "lm_head.weight", tensors.front().shape, word);
+    EXPECT_NO_THROW(Pretrained(folder, config).require_tied()) << model;
+    EXPECT_EQ(Pretrained(folder, config).unused(), std::vector<std::string>{"lm_head.weight"});
+    tests::put(file, "lm_head.weight", 7, word[7] + 1);
+    for (const bool all : {false, true})
+      expect_refused([&] { all ? void(Pretrained(folder, config).scan()) : Pretrained(folder, config).require_tied(); },
+                     "tensor 'lm_head.weight': 1 of " + std::to_string(word.size()) + " elements differ",
+                     "\"tie_word_embeddings\": false there to keep it");
+  }
+}
+
+TEST(Pretrained, ATiedHeadOfOtherExtentsIsAnotherMatrix) {
+  const ModelFolder folder{"gpt2"};
+  tests::append(folder / "model.safetensors", "lm_head.weight", {1, 3}, {1, 2, 3});
+  expect_refused([&] { Pretrained(folder, tests::reference_numbers("gpt2").model).require_tied(); },
+                 "tensor 'lm_head.weight' is not the embedding");
+}
+
+TEST(Pretrained, NamesWhatIsNotUsed) {
+  const ModelFolder folder{"gpt2"};
+  const auto config = tests::reference_numbers("gpt2").model;
+  EXPECT_TRUE(Pretrained(folder, config).unused().empty());
+  tests::append(folder / "model.safetensors", "transformer.h.0.attn.bias", {2}, {1, 2});
+  tests::append(folder / "model.safetensors", "transformer.h.1.attn.bias", {2}, {1, 2});
+  for (const auto* other : {"adapter_model.safetensors", "model.safetensors.index.json", "notes.txt"})
+    files::write_text(folder / other, "");
+  const std::vector<std::string> expected{"transformer.h.*.attn.bias (2)", "adapter_model.safetensors", "model.safetensors.index.json"};
+  EXPECT_EQ(Pretrained(folder, config).unused(), expected);
+}
+
+TEST(Pretrained, NamesMatricesOfZeros) {
+  const ModelFolder folder{"llama"};
+  const auto config = tests::reference_numbers("llama").model;
+  EXPECT_TRUE(Pretrained(folder, config).scan().empty());
+  const std::string tensor = "model.layers.0.self_attn.o_proj.weight";
+  for (int i = 0; i < config.hidden * config.hidden; ++i) tests::put(folder / "model.safetensors", tensor, i, i % 2 == 0 ? 0.0f : -0.0f);
+  EXPECT_EQ(Pretrained(folder, config).scan(), std::vector{tensor});
+}
+
 }  // namespace
 }  // namespace flotilla::weights

@@ -23,6 +23,8 @@ class ChatFormat {
   /// assistant, with what the template puts behind it: the text that a conversation up to it has more than one up to the message before,
   /// less the generation prompt. Throws Error{bad_input} with the line's place, also where these texts do not go on from one another.
   Rendered apply(const files::Json& line, std::string_view messages = "messages") const;
+  /// The text of a conversation that the assistant is to go on with: as apply(), and the generation prompt.
+  std::string prompt(const files::Json& line, std::string_view messages = "messages") const;
   /// What decides the text of a conversation, for a hash.
   const std::string& identity() const { return identity_; }
 

@@ -29,6 +29,8 @@ class LossMask {
   void mark(std::int64_t first, std::span<std::int32_t> tokens) const;
   /// Of tokens [first, last), how many count. Throws likewise.
   std::int64_t count(std::int64_t first, std::int64_t last) const;
+  /// Whether any of them does. Throws likewise.
+  bool any(std::int64_t first, std::int64_t last) const;
   std::span<const std::byte> bytes() const { return file_.bytes(); }
 
  private:

@@ -17,6 +17,7 @@ struct CacheOptions {
   std::filesystem::path chat_template = {};  ///< as TokenizeOptions::chat_template
   std::filesystem::path folder;              ///< of the token files; empty: flotilla-tokens beside each input
   int threads = 0;                           ///< 0: as many as there are processors
+  BadLines bad_lines = BadLines::refuse;
 };
 
 /// What happens while the cache is filled, called on the caller's thread.

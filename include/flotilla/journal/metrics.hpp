@@ -41,6 +41,8 @@ struct StepRecord {
   std::optional<std::int64_t> counted_tokens = {};  ///< whose losses are in `loss`; none: all of the global batch
   std::string digest = {};                          ///< train::StepResult's, 16 hexadecimal digits; empty in what earlier versions wrote
   std::vector<SourceShare> sources = {};            ///< of a mixture, those that the step trained on
+
+  bool empty() const { return counted_tokens == 0; }  ///< no token counts: the loss is not a number, and nothing was updated
 };
 
 /// {"event": "start"}: every start and restart.

@@ -34,6 +34,10 @@ struct Rotary {
   double low_frequency = 1, high_frequency = 4;
   int original_positions = 8192;
   bool linear = false;  ///< every angle is divided by `factor` instead (Chen et al. 2023, https://arxiv.org/abs/2306.15595)
+  /// YaRN instead (Peng et al. 2023, https://arxiv.org/abs/2309.00071): what is mixed is ramped over the pairs of columns between those
+  /// that turn `high_frequency` and `low_frequency` times over `original_positions`.
+  bool yarn = false;
+  double attention_factor = 0;  ///< of YaRN, that queries and keys are multiplied with; 0: 0.1 ln(factor) + 1
   /// Base of the angles in blocks with a window, where nothing is stretched; 0: they turn as all others do.
   double window_theta = 0;
 

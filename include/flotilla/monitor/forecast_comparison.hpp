@@ -22,7 +22,7 @@ struct ForecastComparison {
   std::optional<simulate::Breakdown> forecast_work, measured_work;
 
   double deviation() const { return forecast.value > 0 ? measured / forecast - 1 : 0; }
-  bool inside_error_bar() const { return deviation() <= relative_error && deviation() >= -relative_error; }
+  bool inside_error_bar() const { return simulate::ErrorBar{forecast, relative_error}.holds(measured); }
 };
 
 /// "71.3 ms +- 6 % forecast, 73.0 ms measured (median of 18 iterations): 2.4 % above", then, where both are known, what the compute queues

@@ -29,6 +29,8 @@ class Folder {
   const std::filesystem::path& path() const { return path_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
   Found find(std::string_view name) const;
+  /// Names of what else in the folder is made of weights: another file of tensors, an index beside the one file, an adapter.
+  std::vector<std::string> other_files() const;
 
  private:
   std::filesystem::path path_;

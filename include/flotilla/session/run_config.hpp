@@ -9,6 +9,7 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/data/format.hpp"
+#include "flotilla/ingest/tokenize.hpp"
 #include "flotilla/model/config.hpp"
 #include "flotilla/train/learning_rate.hpp"
 
@@ -30,9 +31,10 @@ struct RunConfig {
     std::vector<DataSource> sources;  ///< instead of `train` and `validation`
     double validation_fraction = 0.05;
     data::Format format = data::Format::automatic;
-    std::string tokenizer;            ///< of files that are text; empty: none, and the bytes of text are its tokens
-    std::string field = {};           ///< of a JSON line that is a document; empty: as ingest::TokenizeOptions says
-    std::string chat_template = {};   ///< of messages; empty: the one beside the tokenizer
+    std::string tokenizer;           ///< of files that are text; empty: none, and the bytes of text are its tokens
+    std::string field = {};          ///< of a JSON line that is a document; empty: as ingest::TokenizeOptions says
+    std::string chat_template = {};  ///< of messages; empty: the one beside the tokenizer
+    ingest::BadLines bad_lines = ingest::BadLines::refuse;
     std::string eod;                  ///< token at the end of every document; empty: the tokenizer's own
     bool separate_documents = false;  ///< tokens attend to their own document alone, and positions begin anew with each
     int document_end = -1;            ///< token that ends a document, beside what files say; -1: none

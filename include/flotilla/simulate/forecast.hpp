@@ -11,6 +11,7 @@
 #include "flotilla/base/units.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/program/program.hpp"
+#include "flotilla/simulate/error_bar.hpp"
 
 namespace flotilla::simulate {
 
@@ -112,7 +113,7 @@ using TransportUses = std::array<TransportUse, cluster::transport_count>;
 
 struct Forecast {
   Seconds iteration;            ///< from the first instruction to the end of the last one on any rank
-  double relative_error = 0;    ///< error bar: nine in ten iterations are within iteration * (1 +- relative_error)
+  double relative_error = 0;    ///< of the error bar (ErrorBar), a ratio less 1
   double memory_error = 0;      ///< 99 in 100 devices take at most peak * (1 + memory_error); 0: the peak is exact or a bound itself
   double estimated_share = 0;   ///< of the busy time that was not measured but estimated by a roofline, 0 ... 1
   Breakdown breakdown;          ///< mean over the ranks that work

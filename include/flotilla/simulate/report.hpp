@@ -69,8 +69,7 @@ struct Report {
   std::vector<ReportRow> rows;
   std::optional<WhyNot> why_not;  ///< only where it does not fit
 
-  Seconds low() const { return iteration * (relative_error < 1 ? 1 - relative_error : 0); }
-  Seconds high() const { return iteration * (1 + relative_error); }
+  ErrorBar bar() const { return {iteration, relative_error}; }
   double iterations_per_second() const { return iteration.value > 0 ? 1 / iteration.value : 0; }
   double sequences_per_second() const { return global_batch * iterations_per_second(); }
   double tokens_per_second() const { return length * sequences_per_second(); }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,13 +28,13 @@ struct StepRequests {
 struct LossSum {
   double loss = 0;
   std::int64_t tokens = 0;
-  /// 0 where none counts and the sum is 0.
-  double mean() const { return loss / static_cast<double>(tokens > 0 ? tokens : 1); }
+  /// Not a number where none counts.
+  double mean() const { return tokens > 0 ? loss / static_cast<double>(tokens) : std::numeric_limits<double>::quiet_NaN(); }
 };
 
 /// One step as all ranks of the active ranks know it, bit for bit the same.
 struct StepResult {
-  double loss = 0;  ///< mean over the tokens of the global batch that count; 0 where none does
+  double loss = 0;  ///< mean over the tokens of the global batch that count; not a number where none does
   std::int64_t counted_tokens = 0;
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
@@ -47,6 +48,9 @@ struct StepResult {
   std::vector<LossSum> sources = {};
   std::uint64_t digest = 0;  ///< data::digest_of() of the step's sequences, summed modulo 2^64
   bool given_up = false;     ///< nothing was updated: the state is that of the step before, and the other sums mean nothing
+
+  bool empty() const { return counted_tokens == 0; }  ///< no token counts: nothing to learn, so nothing was updated
+  bool updated() const { return finite && !empty() && !given_up; }
 };
 
 /// When an instruction ran on this rank, in seconds from the step's begin.

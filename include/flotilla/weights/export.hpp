@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 
 #include "flotilla/base/precision.hpp"
@@ -15,6 +16,9 @@ struct WeightExportOptions {
 struct ExportReport {
   int files = 0, tensors = 0;
   Bytes size;  ///< of the tensors
+  /// Weights of norms that training moved off 1 and the precision rounds back to it; the farthest was `moved_most` away.
+  std::int64_t norms_rounded_back = 0;
+  double moved_most = 0;
 };
 
 /// Writes the weights of a committed checkpoint as the folder of a Hugging Face model: safetensors, config.json, generation_config.json,

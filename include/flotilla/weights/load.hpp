@@ -1,5 +1,7 @@
 #pragma once
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/checkpoint/state.hpp"
@@ -7,6 +9,9 @@
 #include "flotilla/model/config.hpp"
 
 namespace flotilla::weights {
+
+/// "DIR: not used: lm_head.weight, model.safetensors.index.json", of Pretrained::unused().
+std::string unused_in_words(const std::filesystem::path& folder, const std::vector<std::string>& unused);
 
 /// Fills the parameters of `state`, which is of this model, from the folder of a Hugging Face model, and clears the moments. Adapters,
 /// which are not there, stay as they are. Every rank reads what it holds and no more. Collective over the world; every rank sees the same

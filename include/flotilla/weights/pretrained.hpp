@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/model/config.hpp"
 #include "flotilla/plan/shard_layout.hpp"
@@ -21,8 +22,16 @@ class Pretrained {
   Pretrained(Pretrained&&) noexcept;
 
   /// Elements of tensor number `tensor` of model::tensors(), those of the boxes, to their places in `values`. Files stay out of this
-  /// process's resident memory but for some 64 MiB. Throws Error{bad_input} when a file was cut meanwhile.
-  void read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values) const;
+  /// process's resident memory but for some 64 MiB. Throws Error{bad_input} when a file was cut meanwhile, and with tensor and count where
+  /// `precision` cannot hold an element.
+  void read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values, Precision precision = Precision::fp32) const;
+  /// Where a head that is tied to the embedding is in the files, too: throws Error{bad_input} where it is another matrix.
+  void require_tied() const;
+  /// Tensors and files of weights in the folder that no model is read from: "model.layers.*.self_attn.rotary_emb.inv_freq (32)".
+  std::vector<std::string> unused() const;
+  /// Reads every element. Throws as read() and require_tied() do. Returns the names of the matrices that are all zero, in their files'
+  /// order.
+  std::vector<std::string> scan() const;
 
   std::size_t files() const;
   Bytes size() const;  ///< of the tensors in their files

@@ -114,9 +114,12 @@ void check_degrees(const Job& job) {
   const auto& model = job.architecture;
   if (p.data > job.training.global_batch)
     refuse(job, "plan.data", "more replicas than the ", job.training.global_batch, " sequences of a step; write at most that");
-  if (p.tensor > model.groups())
-    refuse(job, "plan.tensor", model.name, " has ", model.groups(),
-           model.shares_keys() ? " key and value heads, each on one rank with its queries" : " attention heads", "; write at most that");
+  if (const int most = model::largest_tensor_parallel(model); p.tensor > most)
+    refuse(job, "plan.tensor", model.name,
+           most < model.groups() ? text(" can be shared by ", most, ", ", model::limit_of_tensor_parallel(model))
+           : model.shares_keys() ? text(" has ", most, " key and value heads, each on one rank with its queries")
+                                 : text(" has ", most, " attention heads"),
+           "; write at most that");
   if (p.pipeline > model.layers()) refuse(job, "plan.pipeline", model.name, " has ", model.layers(), " layers; write at most that");
   if (p.chunks > model.layers() / std::max(p.pipeline, 1))
     refuse(job, "plan.chunks", model.name, " has ", model.layers(), " layers for ", std::max(p.pipeline, 1),
@@ -271,7 +274,7 @@ void check_data(const Job& job) {
 
 void check_tokenizer(const Job& job) {
   if (job.data.tokenizer.empty()) {
-    for (const char* name : {"data.field", "data.chat-template", "data.eod", "data.cache"})
+    for (const char* name : {"data.field", "data.chat-template", "data.eod", "data.bad-lines", "data.cache"})
       if (is_set(job, name)) refuse(job, name, "has no effect without data.tokenizer; name that too, or remove this");
     return;
   }
@@ -321,6 +324,14 @@ model::Config resolve(const Job& job) {
 bool weights_count(const options::Table& table) {
   const auto weights = table.describe("model.weights"), name = table.describe("model.name"), config = table.describe("model.config");
   return !weights.value.empty() && std::max(name.origin, config.origin) < weights.origin;
+}
+
+/// The tokenizer of the weights that the run starts from, wherever they are: text would else be trained on byte by byte.
+std::string tokenizer_of_weights(const Job& job) {
+  std::filesystem::path found;
+  if (!job.weights.empty()) found = weights::tokenizer_in(job.weights);
+  if (found.empty() && !job.run.from.empty()) found = weights::tokenizer_of_checkpoint(job.run.from);
+  return (found.empty() ? weights::tokenizer_in(weights::carried_folder(job.run.directory)) : found).string();
 }
 
 /// "data.source[1].weight" for the weight of the first.
@@ -392,6 +403,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   for (auto* name : {&job.weights, &job.run.from})  // one spelling: it is part of the run's identity
     while (name->size() > 1 && name->ends_with('/')) name->pop_back();
   if (weights_count(table)) job.model.config = config_of_weights(job);
+  if (job.data.tokenizer.empty() && job.data.format == data::Format::automatic) job.data.tokenizer = tokenizer_of_weights(job);
   job.architecture = resolve(job);
   job.architecture.frozen = job.training.freeze;
   job.architecture.lora = lora_of(job);

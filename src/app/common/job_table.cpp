@@ -147,7 +147,7 @@ void add_data(Table& t, Job::Data& d) {
   t.add("data.tokenizer", &d.tokenizer,
         "tokenizer.json of a Hugging Face model, or a SentencePiece .model; text and JSON Lines files are tokenized once, before the first "
         "start",
-        {.value = "FILE", .unset = "none", .example = "tokenizer.json"});
+        {.value = "FILE", .unset = "the one of the weights that the run starts from, or none", .example = "tokenizer.json"});
   t.add("data.field", &d.field, "key of the text in a JSON line", {.value = "KEY", .unset = "text, messages, or prompt and completion"});
   t.add("data.chat-template", &d.chat_template, "tokenizer_config.json or .jinja file with the template of messages",
         {.value = "FILE", .unset = "the one beside the tokenizer"});
@@ -157,6 +157,10 @@ void add_data(Table& t, Job::Data& d) {
         {.minimum = -1, .maximum = 1 << 24, .unset = "none", .example = "50256"});
   t.add("data.cache", &d.cache, "directory of what data.tokenizer made",
         {.value = "DIRECTORY", .unset = "flotilla-tokens beside each file"});
+  t.add("data.bad-lines", &d.bad_lines,
+        "JSON lines without a document: end with an error, leave them out, or repair those with lone surrogates, NaN, null texts or bytes "
+        "that are no UTF-8",
+        bad_lines_choice());
   t.add_entries<Job::DataSource>("data.source", "Sources of a mixture, instead of data.train", &d.sources, add_source);
 }
 
@@ -359,6 +363,13 @@ Choice<std::optional<Precision>> open_precisions() {
   using Value = std::optional<Precision>;
   return {names, [=](const std::string& name) { return name == "auto" ? Value{} : Value{fixed.parse(name)}; },
           [=](const Value& value) { return value ? fixed.show(*value) : "auto"; }};
+}
+
+options::Choice<ingest::BadLines> bad_lines_choice() {
+  const auto& names = ingest::bad_lines_names();
+  return {names,
+          [&names](const std::string& name) { return static_cast<ingest::BadLines>(std::ranges::find(names, name) - names.begin()); },
+          [&names](const ingest::BadLines& bad) { return names.at(static_cast<std::size_t>(bad)).c_str(); }};
 }
 
 void add_output(Table& t, Job::Output& o) {

@@ -13,6 +13,9 @@ void add_constraints(options::Table&, Job::Plan&);
 /// Opens the section of devices, with what chooses among those that are there.
 void add_device_choice(options::Table&, std::optional<cluster::DeviceKind>& kind, bool& tf32);
 
+/// Values of data.bad-lines.
+options::Choice<ingest::BadLines> bad_lines_choice();
+
 /// The options of commands that print something: -o, --format, --log-level.
 void add_output(options::Table&, Job::Output&);
 

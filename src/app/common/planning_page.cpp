@@ -22,7 +22,7 @@ using page::Markup;
 using search::RankedPlan;
 
 Markup tiles_of(const simulate::Report& forecast) {
-  std::vector<page::Tile> tiles{{"an iteration", to_string(forecast.iteration), text("± ", percent(forecast.relative_error))},
+  std::vector<page::Tile> tiles{{"an iteration", to_string(forecast.iteration), simulate::bar_in_words(forecast.relative_error)},
                                 {"tokens/s", journal::short_number(forecast.tokens_per_second()),
                                  forecast.share_of_peak ? text("MFU ", percent(*forecast.share_of_peak)) : ""},
                                 {"devices", text(forecast.devices), ""}};

@@ -106,7 +106,7 @@ std::string memory_line(const Report& report) {
 std::string cost_line(const Report& report) {
   const auto& e = report.expense;
   if (!e.usd()) return "";
-  std::string line = text(dollars(*e.usd()), " +- ", percent(report.relative_error), " an iteration");
+  std::string line = text(dollars(*e.usd()), " ", simulate::bar_in_words(report.relative_error), " an iteration");
   if (!e.egress_usd)
     line += ", devices alone: bytes leave a zone without an egress price (--egress FROM:TO=USD/GB)";
   else if (*e.egress_usd > 0)
@@ -119,8 +119,8 @@ std::string cost_line(const Report& report) {
 }
 
 std::string iteration_line(const Report& report) {
-  std::string line = text(report.iteration, " +- ", percent(report.relative_error), is_described(report) ? " (90 %: " : " (", report.low(),
-                          " to ", report.high(), ")");
+  std::string line = text(report.iteration, " ", simulate::bar_in_words(report.relative_error), is_described(report) ? " (90 %: " : " (",
+                          report.bar().low(), " to ", report.bar().high(), ")");
   if (report.estimated_share >= 0.005) line += text("; ", percent(report.estimated_share), " of the work estimated, not measured");
   return line;
 }

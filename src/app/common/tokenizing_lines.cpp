@@ -40,7 +40,7 @@ ingest::CacheEvents TokenizingLines::events() {
 }
 
 void TokenizingLines::begin(const std::filesystem::path& input) {
-  log::info(input.string(), ": tokenizing, once; the other ranks wait");
+  log::info(input.string(), ": tokenizing, once, with ", tokenizer_, "; the other ranks wait");
   line_.emplace();
   since_ = now();
   next_line_ = since_ + between_log_lines;
@@ -57,6 +57,8 @@ void TokenizingLines::show(const ingest::TokenizeProgress& progress) {
 void TokenizingLines::end(const std::filesystem::path& input, const ingest::TokenizeReport& report) {
   line_.reset();
   log::info(input.string(), ": ", report.tokens, " tokens in ", report.documents, " documents, in ", now() - since_);
+  if (const auto& bad = report.bad_lines; bad.total() > 0)
+    log::warning(input.string(), ": ", bad.in_words(), "; the first: ", bad.places.front());
 }
 
 }  // namespace flotilla::app

@@ -23,6 +23,7 @@ class TokenizingLine {
 /// when it ends.
 class TokenizingLines {
  public:
+  explicit TokenizingLines(std::string tokenizer) : tokenizer_{std::move(tokenizer)} {}
   /// Refers to this object.
   ingest::CacheEvents events();
 
@@ -30,6 +31,7 @@ class TokenizingLines {
   void begin(const std::filesystem::path&);
   void show(const ingest::TokenizeProgress&);
   void end(const std::filesystem::path&, const ingest::TokenizeReport&);
+  const std::string tokenizer_;
   std::optional<TokenizingLine> line_;
   Seconds since_, next_line_;
 };

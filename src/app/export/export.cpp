@@ -5,6 +5,7 @@
 
 #include "app/common/job_table.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
@@ -68,12 +69,21 @@ std::filesystem::path step_in(const std::filesystem::path& path) {
   return newest->directory;
 }
 
+/// What is in the checkpoint and not in what was written.
+void warn_of_rounding(const weights::ExportReport& report, Precision precision) {
+  if (report.norms_rounded_back == 0) return;
+  log::warning(report.norms_rounded_back, report.norms_rounded_back == 1 ? " weight of a norm is" : " weights of norms are",
+               " rounded back to 1 in ", to_string(precision), ", from up to ", formatted("%.1e", report.moved_most),
+               " away: what training moved them by is lost; --precision fp32 keeps it");
+}
+
 void weights_of(const std::string& path, const ExportOptions& o) {
   FLOTILLA_REQUIRE(!o.output.file.empty(), ErrorKind::usage, "flotilla export hf writes a directory; name it: -o DIRECTORY");
   const auto step = step_in(path);
   const auto report = weights::export_hugging_face(step, o.output.file, o.weights);
   log::info(step.string(), ": ", report.tensors, " tensors, ", report.size, " in ", to_string(o.weights.precision), ", ", report.files,
             report.files == 1 ? " file" : " files", "; written to ", o.output.file);
+  warn_of_rounding(report, o.weights.precision);
 }
 
 void llmc_model_of(const std::string& path, const ExportOptions& o) {
@@ -83,6 +93,7 @@ void llmc_model_of(const std::string& path, const ExportOptions& o) {
   const auto report = weights::export_llmc(step, o.output.file, o.weights.precision);
   log::info(step.string(), ": ", report.tensors, " tensors, ", report.size, " in ", to_string(o.weights.precision), "; written to ",
             o.output.file);
+  warn_of_rounding(report, o.weights.precision);
 }
 
 constexpr std::array exports{Export{"hf", "RUN|step-N -o DIRECTORY", weights_of}, Export{"llmc", "RUN|step-N -o FILE", llmc_model_of},

@@ -9,6 +9,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/chat/chat_format.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/inference/codec.hpp"
@@ -42,6 +43,37 @@ std::vector<std::int32_t> prompt_of(const Generation& work, inference::Codec& co
   return prompt;
 }
 
+/// A conversation: that of a file, or one message of a user.
+files::Json conversation_of(const GenerateCommandOptions& o) {
+  if (o.messages.empty()) {
+    const auto message = files::JsonLine{}.add("role", "user").add("content", o.chat).text();
+    return files::Json::parse("{\"messages\": [" + message + "]}", "--generate.chat");
+  }
+  const auto document = files::Json::read(o.messages);
+  return document.is_array() ? files::Json::parse("{\"messages\": " + document.one_line() + "}", o.messages) : document;
+}
+
+/// As the model was taught to read it, by the template that was named, or the one beside its tokenizer.
+std::string chat_prompt(const GenerateCommandOptions& o, const std::filesystem::path& tokenizer) {
+  const auto format =
+      o.chat_template.empty() ? chat::ChatFormat::beside(tokenizer) : std::optional{chat::ChatFormat::read(o.chat_template)};
+  FLOTILLA_REQUIRE(format, ErrorKind::bad_input, tokenizer.empty() ? std::string{"the model has no tokenizer"} : tokenizer.string(),
+                   tokenizer.empty() ? "" : ": has no chat template beside it",
+                   "; name tokenizer_config.json or a .jinja file: --chat-template FILE");
+  return format->prompt(conversation_of(o));
+}
+
+/// What is gone on with is said in one way.
+bool is_text_given(const GenerateCommandOptions& o, std::size_t operands) {
+  const auto others = (o.prompt_tokens.empty() ? 0 : 1) + (o.chat.empty() ? 0 : 1) + (o.messages.empty() ? 0 : 1);
+  FLOTILLA_REQUIRE((operands == 2 && others == 0) || (operands == 1 && others == 1), ErrorKind::usage,
+                   "expected: flotilla generate MODEL TEXT, or flotilla generate MODEL with one of --chat TEXT, --messages FILE and "
+                   "--prompt-tokens N,...");
+  FLOTILLA_REQUIRE(o.chat_template.empty() || !o.chat.empty() || !o.messages.empty(), ErrorKind::usage,
+                   "--generate.chat-template has no effect without --chat or --messages; say one of them, or remove this");
+  return operands == 2;
+}
+
 inference::GenerateOptions generate_options_of(const Generation& work, const inference::Codec& codec) {
   const auto& o = work.options;
   inference::GenerateOptions generate{o.sampling, o.tokens, {o.stop_tokens.begin(), o.stop_tokens.end()}};
@@ -64,11 +96,12 @@ Generation read_generation(std::span<const std::string> arguments) {
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
   log::set_level(o.output.log_level);
-  FLOTILLA_REQUIRE(operands.size() == (o.prompt_tokens.empty() ? 2 : 1), ErrorKind::usage,
-                   "expected: flotilla generate MODEL TEXT, or flotilla generate MODEL --prompt-tokens N,...");
+  const bool has_text = is_text_given(o, operands.size());
   work.subject = inference::find_subject(operands.front());
-  if (operands.size() == 2) work.text = operands.back();
-  work.codec.emplace(tokenizer_of(o.model, work.subject), work.subject.model.vocabulary);
+  const auto tokenizer = tokenizer_of(o.model, work.subject);
+  if (has_text) work.text = operands.back();
+  if (!o.chat.empty() || !o.messages.empty()) work.text = chat_prompt(o, tokenizer);
+  work.codec.emplace(tokenizer, work.subject.model.vocabulary);
   work.prompt = prompt_of(work, *work.codec);
   work.generate = generate_options_of(work, *work.codec);
   if (work.generate.tokens < o.tokens)
@@ -128,7 +161,7 @@ int generate_together(const comm::World& world, std::span<const std::string> arg
   inference::LoadedModel model{world, work.subject, passes, load_options(world, work.options.model)};
   line.reset();
   Stream stream{*work.codec, speaks && !output.json && output.file.empty()};
-  stream.begin(work.text);
+  if (!work.options.quiet) stream.begin(work.text);
   const auto tokens = inference::generate(model, work.prompt, work.generate, [&](std::int32_t token) {
     stream.take(token);
     return true;
@@ -138,7 +171,8 @@ int generate_together(const comm::World& world, std::span<const std::string> arg
       world, "writing the text",
       [&] {
         if (!speaks || (!output.json && output.file.empty())) return;
-        write_output(output, output.json ? as_json(work, tokens, stream.text()) : work.text + stream.text() + "\n");
+        write_output(output, output.json ? as_json(work, tokens, stream.text())
+                                         : (work.options.quiet ? std::string{} : work.text) + stream.text() + "\n");
       },
       work.options.model.load.deadline);
   return static_cast<int>(ExitCode::done);
@@ -159,6 +193,13 @@ options::Table generate_table(GenerateCommandOptions& o) {
   t.add("generate.seed", &o.seed, "of what is drawn", {.minimum = 0, .alias = "seed"});
   t.add("generate.prompt-tokens", &o.prompt_tokens, "tokens to go on with, in place of a text",
         {.minimum = 0, .value = "N", .unset = "the text's", .example = "464,995", .alias = "prompt-tokens"});
+  t.add("generate.chat", &o.chat, "what a user says, in place of a text; the model's chat template writes it",
+        {.value = "TEXT", .unset = "none", .alias = "chat"});
+  t.add("generate.messages", &o.messages, "JSON file with messages, in place of a text; the assistant goes on",
+        {.value = "FILE", .unset = "none", .alias = "messages"});
+  t.add("generate.chat-template", &o.chat_template, "tokenizer_config.json or .jinja file with the template of messages",
+        {.value = "FILE", .unset = "the one beside the tokenizer", .alias = "chat-template"});
+  t.add("generate.quiet", &o.quiet, "write what is new alone, not what it goes on from", {.alias = "quiet"});
   t.add("generate.stop-tokens", &o.stop_tokens, "tokens that end the text, beside the tokenizer's own",
         {.minimum = 0, .value = "N", .unset = "none", .example = "50256", .alias = "stop-tokens"});
   t.add("generate.past-end", &o.past_end, "go on behind the token that ends documents");

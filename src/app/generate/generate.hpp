@@ -17,8 +17,10 @@ struct GenerateCommandOptions {
   int tokens = 128;
   inference::SamplingOptions sampling;
   std::int64_t seed = 1;
-  std::vector<int> prompt_tokens;  ///< in place of a text
+  std::vector<int> prompt_tokens;             ///< in place of a text
+  std::string chat, messages, chat_template;  ///< in place of a text: what a user says; a file of messages; how they are written
   std::vector<int> stop_tokens;
+  bool quiet = false;     ///< the prompt is not written
   bool past_end = false;  ///< the token that ends documents does not end the text
 };
 options::Table generate_table(GenerateCommandOptions&);

@@ -68,7 +68,9 @@ int report_run(std::span<const std::string> arguments) {
   report.evaluations = journal::effective_evaluations(metrics);
   report.undrained = journal::undrained(metrics);
   const auto steps = journal::effective_steps(metrics);
-  for (const auto& step : steps) report.losses.push_back(step.loss);
+  for (const auto& step : steps)
+    if (!step.empty()) report.losses.push_back(step.loss);
+  report.empty_steps = std::ssize(steps) - std::ssize(report.losses);
   report.sources = journal::sources_in(steps);
   const Prices prices{o.price, o.billing, {}, table.describe("report.price"), table.describe("report.billing"), {}};
   const auto known = prices_of_run(operands.front(), report.incarnations, prices);

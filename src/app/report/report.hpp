@@ -45,6 +45,7 @@ struct RunReport {
   std::vector<journal::IncarnationHistory> incarnations;
   std::vector<RunCost> costs;
   std::vector<double> losses{};  ///< of the iterations that count, in their order
+  std::int64_t empty_steps = 0;  ///< those without one: no token counted
   std::vector<journal::PhaseHistory> phases{};
   std::vector<journal::EvaluationRecord> evaluations{};  ///< by step
   std::vector<journal::SourceHistory> sources{};         ///< of a mixture, in training

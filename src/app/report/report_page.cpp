@@ -196,7 +196,8 @@ page::LinePlot step_time_plot(const RunReport& report, const journal::Metrics& m
     if (found == report.incarnations.end()) continue;
     const double from = static_cast<double>(found->first_step + 1), to = static_cast<double>(found->last_step), f = record.forecast_seconds;
     for (const auto& point : {page::Point{from, f}, page::Point{to, f}, page::Point{to, gap}}) forecast.points.push_back(point);
-    for (const double edge : {f * (1 - std::min(1.0, record.relative_error)), f * (1 + record.relative_error)})
+    const simulate::ErrorBar edges{Seconds{f}, record.relative_error};
+    for (const double edge : {edges.low().value, edges.high().value})
       for (const auto& point : {page::Point{from, edge}, page::Point{to, edge}, page::Point{to, gap}}) bar.points.push_back(point);
   }
   if (forecast.points.empty()) return plot;
@@ -319,7 +320,7 @@ Markup slow_table(const journal::Metrics& metrics) {
 Markup forecasts_table(const journal::Metrics& metrics) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& f : metrics.forecasts)
-    rows.push_back({text(f.incarnation), text(Seconds{f.forecast_seconds}, " ± ", percent(f.relative_error)),
+    rows.push_back({text(f.incarnation), text(Seconds{f.forecast_seconds}, " ", simulate::bar_in_words(f.relative_error)),
                     to_string(Seconds{f.measured_seconds}),
                     f.forecast_seconds > 0 ? formatted("%+.1f %%", 100 * (f.measured_seconds / f.forecast_seconds - 1)) : "–",
                     f.inside_error_bar ? "yes" : "no"});
@@ -365,7 +366,9 @@ Markup tiles_of(const RunReport& report, const Steps& steps) {
   const auto starts = report.incarnations.size();
   std::vector<page::Tile> tiles{{"iterations", text(sums.steps), text(starts, starts == 1 ? " incarnation" : " incarnations")}};
   if (!steps.empty()) {
-    tiles.push_back({"loss", formatted("%.4f", steps.back().loss), text("from ", formatted("%.4f", steps.front().loss))});
+    if (!report.losses.empty())
+      tiles.push_back({"loss", formatted("%.4f", report.losses.back()), text("from ", formatted("%.4f", report.losses.front()))});
+    if (report.empty_steps > 0) tiles.push_back({"no loss", text(report.empty_steps), "iterations: no token counted"});
     if (const auto points = validation_points(report); !points.empty())
       tiles.push_back(
           {"validation loss", formatted("%.4f", points.back().y), text("at iteration ", static_cast<std::int64_t>(points.back().x))});

@@ -189,6 +189,8 @@ std::string run_report_text(const RunReport& report, const Style& style, int wid
       {"run", text(report.run, ": ", totals.steps, " iterations, ", starts, starts == 1 ? " incarnation" : " incarnations", ", ",
                    Seconds{totals.seconds})},
       {"lost", lost_in_words(totals.lost, totals.lost_seconds)}};
+  if (report.empty_steps > 0)
+    lines.emplace_back("no loss", text(report.empty_steps, " iterations, in which no token counted: they updated nothing"));
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
   if (report.undrained) lines.emplace_back("checkpoint", printable(journal::undrained_in_words(*report.undrained)));
   for (const auto& phase : report.phases) lines.emplace_back("phase", text(printable(phase.phase), ": ", phase_in_words(phase)));
@@ -207,6 +209,7 @@ std::string run_report_json(const RunReport& report) {
     list += (list.empty() ? "" : ", ") + incarnation_json(report.incarnations[i], report.costs[i]);
   files::JsonLine line;
   line.add("format", "flotilla-report").add("version", 1).add("run", report.run).add("steps", totals.steps);
+  line.add("empty_steps", report.empty_steps);
   line.add("lost_steps", totals.lost).add("lost_seconds", totals.lost_seconds).add("seconds", totals.seconds);
   add_cost(line, sum_of(report.costs));
   if (!report.phases.empty()) line.add_json("phases", phases_json(report));

@@ -4,6 +4,7 @@
 #include "app/common/tokenizing_lines.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/files/json.hpp"
@@ -23,12 +24,19 @@ options::Choice<ingest::TextFormat> text_formats() {
           }};
 }
 
+std::string bad_lines_json(const ingest::BadLineCounts& bad) {
+  files::JsonLine reasons;
+  for (const auto& [reason, count] : bad.by_reason) reasons.add(reason, count);
+  return reasons.text();
+}
+
 std::string as_json(const ingest::TokenizeReport& report, const std::string& output) {
   files::JsonLine line;
   line.add("tokens_file", output + ".bin").add("index_file", output + ".idx").add("documents", report.documents);
   line.add("empty_documents", report.empty_documents).add("sequences", report.sequences).add("tokens", report.tokens);
   if (report.uncounted_tokens > 0) line.add("mask_file", output + ".mask").add("uncounted_tokens", report.uncounted_tokens);
   line.add("text_bytes", report.text_bytes).add("repaired_sequences", report.repaired_sequences);
+  line.add_json("bad_lines", bad_lines_json(report.bad_lines)).add_json("bad_places", files::json_array(report.bad_lines.places));
   line.add("vocabulary", report.vocabulary).add("token_bytes", report.token_bytes);
   return line.text() + "\n";
 }
@@ -46,6 +54,10 @@ std::string as_text(const ingest::TokenizeReport& report, const std::string& out
             " a token")}};
   if (report.repaired_sequences > 0)
     lines.emplace_back("repaired", text(report.repaired_sequences, " with bytes that are no UTF-8, now U+FFFD"));
+  if (const auto& bad = report.bad_lines; bad.total() > 0) {
+    lines.emplace_back("bad lines", bad.in_words());
+    for (const auto& place : bad.places) lines.emplace_back("", printable(place));
+  }
   return key_values(lines);
 }
 
@@ -67,6 +79,10 @@ options::Table tokenize_table(TokenizeCommandOptions& o) {
   table.add("tokenize.eod", &t.eod, "that token", {.value = "TOKEN", .unset = "the tokenizer's own", .alias = "eod"});
   table.add("tokenize.threads", &t.threads, "threads",
             {.minimum = 0, .maximum = 4096, .unset = "as many as processors", .example = "8", .alias = "threads"});
+  table.add("tokenize.bad-lines", &t.bad_lines,
+            "JSON lines without a document: end with an error, leave them out, or repair those with lone surrogates, NaN, null texts or "
+            "bytes that are no UTF-8",
+            bad_lines_choice(), {.alias = "bad-lines"});
   add_output(table, o.output);
   return table;
 }

@@ -38,7 +38,7 @@ std::string forecast_text(const simulate::Forecast& forecast) {
   for (const auto& kind : forecast.kinds)
     if (fullest == nullptr || kind.memory.peak() > fullest->peak()) fullest = &kind.memory;
   std::vector<std::pair<std::string, std::string>> lines{
-      {"iteration", text(forecast.iteration, " +- ", percent(forecast.relative_error), " forecast: ", time_shares(forecast))}};
+      {"iteration", text(forecast.iteration, " ", simulate::bar_in_words(forecast.relative_error), " forecast: ", time_shares(forecast))}};
   if (fullest != nullptr) lines.push_back({"memory", text(fullest->peak(), " on the fullest device: ", memory_shares(*fullest))});
   if (const auto words = transports_in_words(forecast.transports); !words.empty()) lines.push_back({"between GPUs", words});
   return key_values_within(lines, table_width);

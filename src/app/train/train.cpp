@@ -99,7 +99,7 @@ class Training {
   }
 
   session::TrainingData open() {
-    TokenizingLines lines;
+    TokenizingLines lines{job_.data.tokenizer};
     const auto files = session::find_data_files(world_, job_, lines.events());
     auto samplers = comm::agree_on(
         world_, "opening the data", [&] { return session::open_data(job_, files); }, deadline_);

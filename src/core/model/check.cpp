@@ -59,6 +59,10 @@ void check_rotary(const Config& c, std::string_view where) {
       ErrorKind::bad_input, where, ": the rotary low_frequency is ", r.low_frequency, " and high_frequency ", r.high_frequency,
       "; the low one must be above 0 and below the high one");
   bounded(where, "original_positions", r.original_positions);
+  FLOTILLA_REQUIRE(!r.yarn || !r.linear, ErrorKind::bad_input, where,
+                   ": rotary positions are stretched linearly and by YaRN; one must be off");
+  FLOTILLA_REQUIRE(r.attention_factor == 0 || (r.yarn && std::isfinite(r.attention_factor) && r.attention_factor > 0), ErrorKind::bad_input,
+                   where, ": the rotary attention_factor is ", r.attention_factor, "; it must be above 0 under YaRN, and 0 otherwise");
   FLOTILLA_REQUIRE(r.window_theta == 0 || (c.rotates() && std::isfinite(r.window_theta) && r.window_theta >= 1), ErrorKind::bad_input,
                    where, ": the rotary theta of windows is ", r.window_theta,
                    "; it must be 1 or more where positions are rotary, or 0 for that of other blocks");

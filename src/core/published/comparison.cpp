@@ -75,7 +75,7 @@ std::optional<double> Comparison::memory_error() const {
 }
 
 bool Comparison::is_covered() const {
-  return run.measured.iteration && std::abs(run.measured.iteration->value - forecast.value) <= relative_error * forecast.value;
+  return run.measured.iteration && simulate::ErrorBar{forecast, relative_error}.holds(*run.measured.iteration);
 }
 
 std::optional<bool> Comparison::memory_is_covered() const {

@@ -91,8 +91,8 @@ void add_expense(const Report& report, Node::Object& object) {
 
 void add_speed(const Report& report, Node::Object& object) {
   object.emplace_back("iteration_seconds", report.iteration.value);
-  object.emplace_back("iteration_seconds_low", report.low().value);
-  object.emplace_back("iteration_seconds_high", report.high().value);
+  object.emplace_back("iteration_seconds_low", report.bar().low().value);
+  object.emplace_back("iteration_seconds_high", report.bar().high().value);
   object.emplace_back("relative_error", report.relative_error);
   object.emplace_back("memory_error", report.memory_error);
   object.emplace_back("estimated_share", report.estimated_share);

@@ -118,31 +118,70 @@ void gpt_neo(const Keys& keys, model::Config& c) {
   keys.require_flag("tie_word_embeddings", true, true);
 }
 
+// Without these numbers there is no model: transformers has no defaults for them, and those of one model are not another's.
+void stretch_linearly(const Keys& scaling, model::Rotary& r, std::string_view what) {
+  scaling.require_known({"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor"}, what);
+  r.factor = scaling.must_have("factor", what).number("factor", 0);
+  r.linear = true;
+}
+
+void stretch_as_llama3(const Keys& scaling, model::Rotary& r, std::string_view what) {
+  scaling.require_known({"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "low_freq_factor", "high_freq_factor",
+                         "original_max_position_embeddings"},
+                        what);
+  r.factor = scaling.must_have("factor", what).number("factor", 0);
+  r.low_frequency = scaling.must_have("low_freq_factor", what).number("low_freq_factor", 0);
+  r.high_frequency = scaling.must_have("high_freq_factor", what).number("high_freq_factor", 0);
+  r.original_positions = scaling.must_have("original_max_position_embeddings", what).integer("original_max_position_embeddings", 0);
+}
+
+/// As transformers 5 reads it: the stated factor counts, whatever max_position_embeddings is. The betas have defaults there.
+void stretch_by_yarn(const Keys& scaling, model::Rotary& r, std::string_view what) {
+  scaling.require_known({"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "beta_fast", "beta_slow", "attention_factor",
+                         "truncate", "original_max_position_embeddings"},
+                        what);
+  r.factor = scaling.must_have("factor", what).number("factor", 0);
+  r.original_positions = scaling.must_have("original_max_position_embeddings", what).integer("original_max_position_embeddings", 0);
+  r.low_frequency = scaling.number("beta_slow", 1);
+  r.high_frequency = scaling.number("beta_fast", 32);
+  r.attention_factor = scaling.number("attention_factor", 0);
+  scaling.require_flag("truncate", true, true);
+  r.yarn = true;
+}
+
 /// One object that says how blocks turn.
 void read_rope(const Json& object, model::Rotary& r, double* turned = nullptr) {
   const Keys scaling{object};
   r.theta = scaling.number("rope_theta", r.theta);
   const char* kind_key = object.has("rope_type") ? "rope_type" : "type";
-  const std::string kind = scaling.name(kind_key, "default");
-  if (kind != "default" && kind != "linear" && kind != "llama3")
-    scaling.refuse(kind_key, text("expected default, linear or llama3, got ", in_quotes(kind)));
+  const std::string kind = scaling.name(kind_key, "default"), what = text("rope_type ", kind);
   if (turned)
     *turned = scaling.number("partial_rotary_factor", *turned);
   else
     scaling.require_number("partial_rotary_factor", 1, 1);
-  if (kind == "default") return;
-  r.factor = scaling.number("factor", 8);
-  r.linear = kind == "linear";
-  if (r.linear) return;
-  r.low_frequency = scaling.number("low_freq_factor", 1);
-  r.high_frequency = scaling.number("high_freq_factor", 4);
-  r.original_positions = scaling.integer("original_max_position_embeddings", 8192);
+  if (kind == "default")
+    scaling.require_known({kind_key, "type", "rope_theta", "partial_rotary_factor"}, what);
+  else if (kind == "linear")
+    stretch_linearly(scaling, r, what);
+  else if (kind == "llama3")
+    stretch_as_llama3(scaling, r, what);
+  else if (kind == "yarn")
+    stretch_by_yarn(scaling, r, what);
+  else
+    scaling.refuse(kind_key, text("expected default, linear, llama3 or yarn, got ", in_quotes(kind)));
+}
+
+/// Of two that differ, one would be dropped.
+void require_one_rope(const Keys& keys) {
+  if (keys.member("rope_scaling") && keys.member("rope_parameters"))
+    keys.refuse("rope_scaling", "expected this or rope_parameters, not both; leave one out");
 }
 
 /// `rope_parameters` since transformers 5; before, `rope_theta` and `rope_scaling`, whose kind was once called `type`. `turned`: the part
 /// of a head's columns, where a family may turn a part.
 void rotary(const Keys& keys, model::Rotary& r, std::string_view theta_key = "rope_theta", double* turned = nullptr) {
   r.theta = keys.number(theta_key, 10000);
+  require_one_rope(keys);
   for (const char* key : {"rope_scaling", "rope_parameters"})
     if (const auto object = keys.member(key)) read_rope(*object, r, turned);
   if (!(r.theta > 0)) keys.refuse(theta_key, text("expected a number above 0, got ", r.theta));
@@ -166,6 +205,7 @@ void built_like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& o
   c.tied_head = keys.flag("tie_word_embeddings", otherwise.tied_head);
   const int head = keys.integer("head_dim", otherwise.head > 0 ? otherwise.head : c.hidden / c.heads);
   c.head_width = std::int64_t{head} * c.heads == c.hidden ? 0 : head;
+  keys.require_number("partial_rotary_factor", 1, 1);
 }
 
 }  // namespace
@@ -210,12 +250,21 @@ std::vector<int> layer_windows(const Keys& keys, int blocks, int window, const H
   return shortest_period(std::move(all));
 }
 
+/// A list that says otherwise would be dropped.
+std::vector<int> without_windows(const Keys& keys) {
+  if (const auto types = keys.member("layer_types"))
+    for (const Json& type : types->items())
+      if (type.as_string() != "full_attention")
+        type.refuse("expected full_attention: no window is given (sliding_window, use_sliding_window)");
+  return {};
+}
+
 }  // namespace
 
 /// The blocks from max_window_layers on.
 std::vector<int> config_json::qwen2_windows(const Keys& keys, int blocks) {
   const int window = keys.flag("use_sliding_window", false) && !keys.is_null("sliding_window") ? keys.integer("sliding_window", 4096) : 0;
-  if (window == 0) return {};
+  if (window == 0) return without_windows(keys);
   const int first = keys.integer("max_window_layers", 28, 0);
   return layer_windows(keys, blocks, window, [&](int block) { return block >= first; });
 }
@@ -250,7 +299,8 @@ void like_gemma(const Keys& keys, model::Config& c, const LlamaDefaults& otherwi
   if (!(c.score_width > 0)) keys.refuse("query_pre_attn_scalar", text("expected a number above 0, got ", c.score_width));
   if (c.score_width == c.head_size()) c.score_width = 0;
   const int window = keys.is_null("sliding_window") ? 0 : keys.integer("sliding_window", 4096);
-  if (window > 0) c.windows = layer_windows(keys, c.blocks, window, [&](int block) { return (block + 1) % period != 0; });
+  c.windows =
+      window == 0 ? without_windows(keys) : layer_windows(keys, c.blocks, window, [&](int block) { return (block + 1) % period != 0; });
   keys.require_flag("use_bidirectional_attention", false, false);
 }
 
@@ -267,13 +317,15 @@ void gemma2(const Keys& keys, model::Config& c) {
 /// How blocks turn, by their kind: `rope_parameters` since transformers 5; before, what is told apart by other keys.
 void gemma3_rotary(const Keys& keys, model::Rotary& r) {
   r.theta = keys.number("rope_theta", 1e6);
+  require_one_rope(keys);
   model::Rotary windows;
   windows.theta = keys.number("rope_local_base_freq", 1e4);
   if (const auto object = keys.member("rope_scaling")) read_rope(*object, r);
   if (const auto object = keys.member("rope_parameters"))
     for (const auto& [key, rotary] : {std::pair{"full_attention", &r}, {"sliding_attention", &windows}})
       if (const auto kind = Keys{*object}.member(key)) read_rope(*kind, *rotary);
-  if (windows.factor != 1) keys.refuse("rope_parameters", "expected rope_type default for sliding_attention");
+  if (windows.factor != 1 || windows.linear || windows.yarn)
+    keys.refuse("rope_parameters", "expected rope_type default for sliding_attention");
   r.window_theta = windows.theta;
   if (!(r.theta > 0 && r.window_theta > 0))
     keys.refuse("rope_theta", text("expected numbers above 0, got ", r.theta, " and ", r.window_theta));
@@ -308,7 +360,7 @@ void gpt_neox(const Keys& keys, model::Config& c) {
   c.dropout = keys.number("hidden_dropout", 0);
   c.attention_dropout = keys.number("attention_dropout", 0);
   c.init_std = keys.number("initializer_range", 0.02);
-  double part = keys.number("rotary_pct", 0.25);
+  double part = keys.number("partial_rotary_factor", keys.number("rotary_pct", 0.25));
   rotary(keys, c.rotary, "rotary_emb_base", &part);
   c.rotary.width = turned_columns(keys, c, part);
   c.parallel_residual = keys.flag("use_parallel_residual", true);

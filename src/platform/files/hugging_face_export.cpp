@@ -68,7 +68,18 @@ void write_gpt_neo(const model::Config& c, Node::Object& o) {
                      {"initializer_range", c.init_std}});
 }
 
+Node yarn(const model::Rotary& r) {
+  Node::Object scaling{{"rope_type", "yarn"},
+                       {"factor", r.factor},
+                       {"beta_slow", r.low_frequency},
+                       {"beta_fast", r.high_frequency},
+                       {"original_max_position_embeddings", r.original_positions}};
+  if (r.attention_factor > 0) scaling.push_back({"attention_factor", r.attention_factor});
+  return scaling;
+}
+
 Node rope_scaling(const model::Rotary& r) {
+  if (r.yarn) return yarn(r);
   if (r.factor == 1) return {};
   if (r.linear) return Node::Object{{"rope_type", "linear"}, {"factor", r.factor}};
   return Node::Object{{"rope_type", "llama3"},

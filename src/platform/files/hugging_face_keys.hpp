@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +28,18 @@ class Keys {
   bool is_null(std::string_view key) const { return object_.has(key) && object_.at(key).is_null(); }
   /// A member that is an object or an array.
   std::optional<Json> member(std::string_view key) const { return given(key) ? std::optional<Json>{object_.at(key)} : std::nullopt; }
+
+  /// That nobody may leave out: it has no default.
+  const Keys& must_have(std::string_view key, std::string_view what) const {
+    if (!given(key)) refuse(key, text("is missing; ", what, " has no default for it"));
+    return *this;
+  }
+  /// Refuses a member that means nothing here, or something that nobody reads.
+  void require_known(std::initializer_list<std::string_view> known, std::string_view what) const {
+    for (const auto& key : object_.keys())
+      if (given(key) && std::ranges::find(known, key) == known.end())
+        refuse(key, text("means nothing to ", what, ", or something that Flotilla does not train; leave it out"));
+  }
 
   void require_flag(std::string_view key, bool expected, bool otherwise) const {
     if (flag(key, otherwise) == expected) return;

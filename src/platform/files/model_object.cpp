@@ -77,11 +77,13 @@ void each_extra(Config& c, const Visit& visit) {
   visit("norm_offset", c.norm_offset);
   visit("output_norms", c.output_norms);
   visit("rotary_linear", c.rotary.linear);
+  visit("rotary_yarn", c.rotary.yarn);
 }
 /// Numbers that are 0 unless something is said.
 template <class Config, class Visit>
 void each_extra_number(Config& c, const Visit& visit) {
   visit("rotary_window_theta", c.rotary.window_theta);
+  visit("rotary_attention_factor", c.rotary.attention_factor);
   visit("score_width", c.score_width);
   visit("score_cap", c.score_cap);
   visit("logit_cap", c.logit_cap);
@@ -221,6 +223,8 @@ model::Config config_of(const Json& object) {
                       "norm_offset",
                       "output_norms",
                       "rotary_linear",
+                      "rotary_yarn",
+                      "rotary_attention_factor",
                       "rotary_window_theta",
                       "score_width",
                       "score_cap",

@@ -1,5 +1,7 @@
 #include "flotilla/safetensors/folder.hpp"
 
+#include <set>
+
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/json.hpp"
@@ -61,6 +63,19 @@ Folder Folder::open(const fs::path& path) {
     FLOTILLA_REQUIRE(folder.find(tensor), ErrorKind::bad_input, index.string(), ": /weight_map: tensor ", in_quotes(tensor), " is not in ",
                      in_quotes(shard));
   return folder;
+}
+
+std::vector<std::string> Folder::other_files() const {
+  std::set<std::string> read;
+  for (const auto& file : files_) read.insert(file.path().filename().string());
+  if (!read.contains(single_file_name)) read.insert(index_name);
+  std::set<std::string> others;
+  std::error_code none;  // who reads the folder has opened files of it
+  for (const auto& entry : fs::directory_iterator{path_, none}) {
+    const auto name = entry.path().filename().string();
+    if ((name.ends_with(".safetensors") || name == index_name) && !read.contains(name)) others.insert(name);
+  }
+  return {others.begin(), others.end()};
 }
 
 Found Folder::find(std::string_view name) const {

@@ -61,6 +61,8 @@ class Conversation {
     return whole;
   }
 
+  std::string prompt() const { return first(all_.messages.size(), true).text; }
+
  private:
   Rendered first(std::size_t count, bool prompt) const {
     auto some = all_;
@@ -134,6 +136,10 @@ std::optional<ChatFormat> ChatFormat::beside(const fs::path& tokenizer) {
 
 Rendered ChatFormat::apply(const Json& line, std::string_view messages) const {
   return Conversation{template_, line, messages, special_tokens_}.rendered();
+}
+
+std::string ChatFormat::prompt(const Json& line, std::string_view messages) const {
+  return Conversation{template_, line, messages, special_tokens_}.prompt();
 }
 
 }  // namespace flotilla::chat

@@ -4,6 +4,7 @@
 #include "directory.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/magnitudes.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/checkpoint/stored_parameters.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -70,13 +71,15 @@ class Loader {
   Loader(const StateReader& file, const std::vector<model::Tensor>& tensors, const StateFile& expected)
       : file_{file}, tensors_{tensors}, index_{tensors}, checksums_{read_all_checksums(file.structure, tensors, index_, expected)} {}
 
-  /// Elements of the boxes, to their places in `values`.
-  void load(StateKind kind, int which, const std::vector<plan::Box>& boxes, std::span<float> values) {
+  /// Elements of the boxes, to their places in `values`. Throws Error{bad_input} where `precision` cannot hold those of their segments.
+  void load(StateKind kind, int which, const std::vector<plan::Box>& boxes, std::span<float> values,
+            Precision precision = Precision::fp32) {
     const auto number = static_cast<std::size_t>(which);
     const auto& tensor = tensors_.at(number);
     const Segments segments{tensor.shape};
     const auto data = open_tensor(file_.structure, kind, tensor.name, tensor.shape);
     const auto offset = data.file_offset().count;
+    ValueCheck check{precision};
     buffer_.resize(static_cast<std::size_t>(segments.most_elements()));
     for (auto segment : segments_of(boxes, segments)) {
       const auto found = read_segment(file_.data, offset, segments, segment, buffer_);
@@ -84,8 +87,11 @@ class Loader {
       FLOTILLA_REQUIRE(found == expected, ErrorKind::bad_input,
                        describe_mismatch(file_.data.path().string(), data.name(), segments, segment, found, expected),
                        ": the file is damaged; an earlier checkpoint may be whole");
+      check.add(std::span{buffer_}.first(static_cast<std::size_t>(segments.run(segment).count)));
       for (const auto& box : boxes) copy_common(box, segments.run(segment), buffer_, values);
     }
+    FLOTILLA_REQUIRE(check.passed(), ErrorKind::bad_input, file_.data.path().string(), ": ", data.name(), ": ", check.in_words(),
+                     "; nothing goes on from there: take an earlier checkpoint (--run.from), or a precision that holds it");
   }
 
  private:
@@ -111,7 +117,8 @@ void load_parts(const fs::path& directory, const Manifest& manifest, const Local
       if (!is_kept(kind, tensor))
         std::ranges::fill(part.values(kind), 0.0f);  // it was frozen: its moments begin
       else if (!part.values(kind).empty())
-        loader.load(kind, part.tensor, part.boxes_in(tensor), part.values(kind));
+        loader.load(kind, part.tensor, part.boxes_in(tensor), part.values(kind),
+                    kind == StateKind::parameters ? part.precision : Precision::fp32);
   }
 }
 

@@ -65,9 +65,10 @@ Format detect_format(const std::filesystem::path& path) {
   // A suffix that promises a format: its own reader says best what is wrong.
   if (suffix == ".npy") return Format::npy;
   if (suffix == ".idx") return Format::megatron;
-  FLOTILLA_REQUIRE(suffix != ".jsonl" && suffix != ".ndjson" && suffix != ".json", ErrorKind::bad_input, path.string(),
-                   ": holds JSON, and its braces and keys would be trained on, too; name the model's tokenizer: data.tokenizer = "
-                   "\"tokenizer.json\", which takes the texts out (or train on the bytes as they are: data.format = \"text\")");
+  FLOTILLA_REQUIRE(
+      suffix != ".jsonl" && suffix != ".ndjson" && suffix != ".json", ErrorKind::bad_input, path.string(),
+      ": holds JSON, and its braces and keys would be trained on, too; name a tokenizer, which takes the texts out: --data.tokenizer FILE "
+      "(there is none beside the weights), or train on the bytes as they are: --data.format text");
   if (has_text_suffix(path) || (suffix != ".bin" && looks_like_text(file.bytes()))) return Format::text;
   throw Error{ErrorKind::bad_input, text(path.string(),
                                          ": byte 0: not the header of a known token file, and not text; name its format: data.format = "

@@ -109,6 +109,13 @@ std::int64_t LossMask::count(std::int64_t first, std::int64_t last) const {
   return count;
 }
 
+bool LossMask::any(std::int64_t first, std::int64_t last) const {
+  constexpr std::int64_t block = 1 << 20;
+  for (; first < last; first += block)
+    if (count(first, std::min(last, first + block)) > 0) return true;
+  return false;
+}
+
 void write_loss_mask(const std::filesystem::path& path, std::int64_t tokens, const std::function<bool(TokenRun&)>& next) {
   const auto file = store::PlainFile::create(path);
   write_head(file, tokens);

@@ -158,6 +158,8 @@ Text Text::open(const std::filesystem::path& path, data::Format format, Codec& c
     text.file_ = data::TokenFile::open(path, format);
   FLOTILLA_REQUIRE(text.size() > 1, ErrorKind::bad_input, text.name_, ": ", text.size(),
                    " tokens; expected two or more: the first is what the second is predicted from");
+  FLOTILLA_REQUIRE(text.counted() > 0, ErrorKind::bad_input, text.name_, ": none of ", text.size(),
+                   " tokens counts in the loss: expected a file with answers");
   return text;
 }
 

@@ -12,26 +12,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path tokenizer_in(const fs::path& folder) {
-  for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (files::facts_of(folder / name)) return folder / name;
-  return {};
-}
-
 Subject checkpoint_at(const fs::path& step) {
   const auto manifest = checkpoint::read_manifest(step);
   FLOTILLA_REQUIRE(!manifest.plan.empty(), ErrorKind::bad_input, (step / "manifest.json").string(),
                    ": /plan: the checkpoint does not say its plan, which names the model");
   Subject subject{step, true, {}, files::plan_from_json(manifest.plan, (step / "manifest.json").string()), {}, step.string()};
   subject.model = subject.plan->model;
-  subject.tokenizer = tokenizer_in(weights::carried_folder(fs::absolute(step / "").lexically_normal().parent_path().parent_path()));
+  subject.tokenizer = weights::tokenizer_of_checkpoint(step);
   return subject;
 }
 
 Subject subject_at(const fs::path& path) {
   if (files::facts_of(path / "manifest.json")) return checkpoint_at(path);
   if (files::facts_of(path / "config.json"))
-    return {path, false, files::read_hugging_face_config(path / "config.json"), {}, tokenizer_in(path), path.string()};
+    return {path, false, files::read_hugging_face_config(path / "config.json"), {}, weights::tokenizer_in(path), path.string()};
   const auto newest = checkpoint::latest(path);
   FLOTILLA_REQUIRE(newest, ErrorKind::bad_input, path.string(),
                    ": no model: neither a run with a committed checkpoint (step-N/manifest.json), nor a checkpoint (manifest.json), nor a "

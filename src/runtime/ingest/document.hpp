@@ -18,7 +18,8 @@ struct Document {
 };
 
 /// Of a JSON line: `field`, a text or a list of messages; where no field is given, `text`, or else `messages`, or else `prompt` and
-/// `completion`, of which the completion counts. Of messages, what the assistant says counts.
+/// `completion`, of which the completion counts, ShareGPT's `conversations`, or Alpaca's `instruction`, `input` and `output`, of which that
+/// counts. Of messages, what the assistant says counts.
 /// Throws Error{bad_input} with the line's place and key.
 Document read_document(const files::Json& line, const Encoding&);
 

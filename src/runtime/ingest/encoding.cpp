@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "bad_lines.hpp"
 #include "document.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
@@ -13,9 +14,9 @@
 namespace flotilla::ingest {
 namespace {
 
-/// JSON that is no UTF-8 is refused; what is no UTF-8 in a text file is replaced.
-Document document_of(const DocumentPart& item, const Encoding& how, Counts& counts) {
-  if (item.json) return read_document(files::Json::parse(item.bytes, item.place), how);
+/// None for a JSON line that is left out. What is no UTF-8 in a text file is replaced.
+std::optional<Document> document_of(const DocumentPart& item, const Encoding& how, Counts& counts) {
+  if (item.json) return document_of_line(item, how, counts);
   if (unicode::valid_prefix(item.bytes) == item.bytes.size()) return whole_document(item.bytes);
   ++counts.repaired_sequences;
   return whole_document(unicode::repaired(item.bytes));
@@ -80,15 +81,21 @@ void Counts::add(const Counts& other) {
   repaired_sequences += other.repaired_sequences;
   uncounted += other.uncounted;
   uncounted_runs += other.uncounted_runs;
+  bad_lines.add(other.bad_lines);
 }
 
 EncodedBatch encode(const Batch& batch, const Encoding& how, tokenizer::Encoder& encoder) {
   EncodedBatch out;
+  out.file = batch.file;
   out.after = batch.after;
   out.read_bytes = batch.read_bytes;
   std::vector<std::int32_t> tokens;
   for (const auto& item : batch.items) {
-    const auto document = document_of(item, how, out.counts);
+    Counts of_item;
+    const auto found = document_of(item, how, of_item);
+    out.counts.add(of_item);
+    if (!found) continue;
+    const auto& document = *found;
     tokens.clear();
     encode_text(document.text, item, encoder, tokens);
     out.counts.text_bytes += std::ssize(document.text);

@@ -16,6 +16,7 @@ namespace flotilla::ingest {
 struct Counts {
   std::int64_t documents = 0, empty_documents = 0, sequences = 0, tokens = 0, text_bytes = 0, repaired_sequences = 0;
   std::int64_t uncounted = 0, uncounted_runs = 0;  ///< tokens that do not count in the loss; their runs
+  BadLineCounts bad_lines = {};
   void add(const Counts&);
 };
 
@@ -25,6 +26,7 @@ struct EncodedBatch {
   std::vector<std::int32_t> lengths;      ///< of sequences; ~length for the last one of a document
   std::vector<data::TokenRun> uncounted;  ///< tokens that do not count, from the batch's first
   Counts counts;
+  std::size_t file = 0;  ///< that all of it is from
   ReadPosition after;
   std::int64_t read_bytes = 0;
 };
@@ -43,6 +45,7 @@ struct Encoding {
   std::optional<std::int32_t> eod;
   Chat chat;
   int token_bytes = 2;
+  BadLines bad_lines = BadLines::refuse;
 };
 
 /// By the chat template that was named, else by the one beside a tokenizer.json; one there that is not understood matters to messages

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* format = "flotilla-tokenize";
-constexpr std::int64_t version = 2;
+constexpr std::int64_t version = 3;
 constexpr std::int64_t length_bytes = sizeof(std::int32_t), run_bytes = sizeof(data::TokenRun);
 
 void require_absent(const fs::path& path) {
@@ -64,7 +64,7 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-PartialOutput::PartialOutput(const fs::path& output, std::string identity, int token_bytes)
+PartialOutput::PartialOutput(const fs::path& output, OutputIdentity identity, int token_bytes)
     : output_{output}, folder_{with_suffix(output, ".partial")}, identity_{std::move(identity)}, token_bytes_{token_bytes} {
   require_absent(with_suffix(output_, ".idx"));
   if (!files::facts_of(folder_)) {
@@ -121,36 +121,83 @@ void PartialOutput::discard() {
   fs::remove(folder_, left_behind);
 }
 
+namespace {
+
+template <class Of, class Visit>
+void each_count(Of& counts, const Visit& visit) {
+  visit("documents", counts.documents);
+  visit("empty_documents", counts.empty_documents);
+  visit("sequences", counts.sequences);
+  visit("tokens", counts.tokens);
+  visit("text_bytes", counts.text_bytes);
+  visit("repaired_sequences", counts.repaired_sequences);
+  visit("uncounted", counts.uncounted);
+  visit("uncounted_runs", counts.uncounted_runs);
+}
+
+std::string to_json(const Counts& counts) {
+  files::JsonLine line, reasons;
+  each_count(counts, [&](const char* key, std::int64_t count) { line.add(key, count); });
+  for (const auto& [reason, count] : counts.bad_lines.by_reason) reasons.add(reason, count);
+  return line.add_json("bad_lines", reasons.text()).add_json("bad_places", files::json_array(counts.bad_lines.places)).text();
+}
+
+Counts counts_of(const files::Json& object) {
+  Counts counts;
+  each_count(counts, [&](const char* key, std::int64_t& count) { count = object.get_int64(key, 0); });
+  const auto reasons = object.at("bad_lines");
+  for (const auto& reason : reasons.keys()) counts.bad_lines.by_reason[reason] = reasons.get_int64(reason, 0);
+  for (const auto& place : object.at("bad_places").items()) counts.bad_lines.places.push_back(place.as_string());
+  return counts;
+}
+
+}  // namespace
+
+/// Files that are done must be those that are named now; what comes behind them is read anew.
+void PartialOutput::require_begun_alike(const files::Json& state) const {
+  const auto done = static_cast<std::size_t>(state.get_int64("file", 0));
+  const auto inputs = state.at("inputs").items();
+  bool same = state.get_string("options") == identity_.options && done <= inputs.size() && done <= identity_.inputs.size();
+  for (std::size_t i = 0; same && i < done; ++i) same = inputs[i].as_string() == identity_.inputs[i];
+  const bool met = !counts_of(state.at("counts")).bad_lines.by_reason.empty();
+  same = same && (!met || state.get_string("bad_lines") == bad_lines_names().at(static_cast<std::size_t>(identity_.bad_lines)));
+  FLOTILLA_REQUIRE(same, ErrorKind::bad_input, folder_.string(),
+                   ": begun with another tokenizer, other inputs or other options; repeat that command, or remove the folder");
+}
+
 void PartialOutput::read_state() {
   const auto state = files::Json::read(folder_ / "state.json");
   files::require_format(state, format, version);
-  FLOTILLA_REQUIRE(state.get_string("identity") == identity_, ErrorKind::bad_input, folder_.string(),
-                   ": begun with another tokenizer, other inputs or other options; repeat that command, or remove the folder");
+  require_begun_alike(state);
   committed_.position = {static_cast<std::size_t>(state.get_int64("file", 0)), state.get_int64("offset", 0), state.get_int64("line", 0)};
-  auto& counts = committed_.counts;
-  for (auto [key, count] : {std::pair{"documents", &counts.documents},
-                            {"empty_documents", &counts.empty_documents},
-                            {"sequences", &counts.sequences},
-                            {"tokens", &counts.tokens},
-                            {"text_bytes", &counts.text_bytes},
-                            {"repaired_sequences", &counts.repaired_sequences},
-                            {"uncounted", &counts.uncounted},
-                            {"uncounted_runs", &counts.uncounted_runs}})
-    *count = state.get_int64(key, 0);
+  committed_.counts = counts_of(state.at("counts"));
+  committed_.file = committed_.position.file;
+  committed_.before_file = counts_of(state.at("before_file"));
+  if (committed_.position.offset == 0) committed_.before_file = committed_.counts;
+  const auto inputs = state.at("inputs").items();
+  const auto file = committed_.file;
+  const bool changed = file < inputs.size() && (file >= identity_.inputs.size() || inputs[file].as_string() != identity_.inputs[file]);
+  if (!changed || committed_.position.offset == 0) return;
+  committed_.position = {file, 0, 0};
+  committed_.counts = committed_.before_file;
 }
 
 std::string PartialOutput::state() const {
-  const auto& [position, counts] = latest_;
+  const auto& position = latest_.position;
   files::JsonLine line;
-  line.add("format", format).add("version", version).add("identity", identity_);
+  line.add("format", format).add("version", version).add("options", identity_.options);
+  line.add_json("inputs", files::json_array(identity_.inputs));
+  line.add("bad_lines", bad_lines_names().at(static_cast<std::size_t>(identity_.bad_lines)));
   line.add("file", position.file).add("offset", position.offset).add("line", position.line);
-  line.add("documents", counts.documents).add("empty_documents", counts.empty_documents).add("sequences", counts.sequences);
-  line.add("tokens", counts.tokens).add("text_bytes", counts.text_bytes).add("repaired_sequences", counts.repaired_sequences);
-  line.add("uncounted", counts.uncounted).add("uncounted_runs", counts.uncounted_runs);
+  line.add_json("counts", to_json(latest_.counts)).add_json("before_file", to_json(latest_.before_file));
   return line.text() + "\n";
 }
 
 void PartialOutput::append(const EncodedBatch& batch) {
+  if (batch.file != latest_.file) {
+    latest_.file = batch.file;
+    latest_.before_file = latest_.counts;
+  }
   tokens_->write(batch.tokens, latest_.counts.tokens * token_bytes_);
   lengths_->write(std::as_bytes(std::span{batch.lengths}), latest_.counts.sequences * length_bytes);
   auto runs = batch.uncounted;

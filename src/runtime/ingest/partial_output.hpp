@@ -6,6 +6,7 @@
 
 #include "encoding.hpp"
 #include "flotilla/base/descriptor.hpp"
+#include "flotilla/files/json.hpp"
 #include "flotilla/ingest/tokenize.hpp"
 #include "flotilla/store/plain_file.hpp"
 
@@ -15,15 +16,24 @@ namespace flotilla::ingest {
 struct Committed {
   ReadPosition position;
   Counts counts;
+  std::size_t file = 0;  ///< that the last batch was from
+  Counts before_file;    ///< when that one began
+};
+
+/// What an output is made of.
+struct OutputIdentity {
+  std::string options;              ///< tokenizer, and what is said of documents
+  std::vector<std::string> inputs;  ///< of each input, what it holds
+  BadLines bad_lines = BadLines::refuse;
 };
 
 /// OUT.partial: tokens, lengths of sequences, runs of tokens that do not count, and what of them is committed. One process at a time holds
 /// it.
 class PartialOutput {
  public:
-  /// Makes it, or goes on with one of the same `identity`. Throws Error{bad_input} for one of another, and for outputs that exist;
-  /// OutputBusy where another process holds it.
-  PartialOutput(const std::filesystem::path& output, std::string identity, int token_bytes);
+  /// Makes it, or goes on with one of the same options whose inputs so far are the same; with the one in hand from its begin, where that
+  /// has changed. Throws Error{bad_input} for one of others, and for outputs that exist; OutputBusy where another process holds it.
+  PartialOutput(const std::filesystem::path& output, OutputIdentity identity, int token_bytes);
 
   const Committed& committed() const { return committed_; }
   /// A process that wrote it whole was ended between the two renames: nothing is missing but publish().
@@ -35,6 +45,8 @@ class PartialOutput {
   void publish();
   /// Nothing can go on from it: its folder is removed.
   void discard();
+  /// Whether anything was appended, now or by earlier processes.
+  bool begun() const { return latest_.counts.sequences > 0; }
   /// Whether anything was committed.
   bool resumable() const;
   const std::filesystem::path& folder() const { return folder_; }
@@ -44,11 +56,12 @@ class PartialOutput {
   void write_mask() const;
   void require_unpublished();
   void read_state();
+  void require_begun_alike(const files::Json& state) const;
   std::string state() const;
   static std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) { return path += suffix; }
 
   std::filesystem::path output_, folder_;
-  std::string identity_;
+  OutputIdentity identity_;
   int token_bytes_;
   Descriptor lock_;
   Committed committed_, latest_;

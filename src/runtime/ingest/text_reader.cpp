@@ -113,6 +113,8 @@ std::optional<DocumentPart> TextReader::next_item() { return is_jsonl() ? next_l
 std::optional<Batch> TextReader::next() {
   Batch batch;
   for (std::size_t bytes = 0; bytes < batch_bytes && open_next();) {
+    if (batch.items.empty()) batch.file = at_.file;
+    if (at_.file != batch.file) break;
     auto item = next_item();
     if (!item) continue;
     bytes += item->bytes.size();

@@ -28,6 +28,7 @@ struct DocumentPart {
 /// What one thread takes at a time.
 struct Batch {
   std::vector<DocumentPart> items;
+  std::size_t file = 0;         ///< that all items are from
   ReadPosition after;           ///< behind the last item
   std::int64_t read_bytes = 0;  ///< of all files up to there, as they lie on the disk
 };

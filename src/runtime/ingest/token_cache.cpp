@@ -37,6 +37,7 @@ class TokenCache {
       : options_{options}, events_{events}, how_{fnv1a(files::read_text(options.tokenizer))} {
     for (const auto& part : {options.field, options.eod, chat_of(options.tokenizer, options.chat_template).identity()})
       how_ = fnv1a(text(part.size(), ":", part), how_);
+    if (options.bad_lines != BadLines::refuse) how_ = fnv1a(bad_lines_names().at(static_cast<std::size_t>(options.bad_lines)), how_);
   }
 
   /// The token file of a text; nothing where it was stopped.
@@ -92,6 +93,7 @@ class TokenCache {
     options.append_eod = true;
     options.eod = options_.eod;
     options.threads = options_.threads;
+    options.bad_lines = options_.bad_lines;
     options.content = content;
     bool begun = false;
     const auto report = tokenize(options, [&](const TokenizeProgress& progress) {

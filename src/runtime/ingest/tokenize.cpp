@@ -58,19 +58,20 @@ Chat chat_of(const fs::path& tokenizer, const fs::path& named) {
 namespace {
 
 /// What the output depends on: the tokenizer's bytes, the options, and the inputs by content or by name, size and time of change.
-std::string identity_of(const TokenizeOptions& options, const Encoding& how) {
+OutputIdentity identity_of(const TokenizeOptions& options, const Encoding& how) {
   auto hash = fnv1a(files::read_text(options.tokenizer));
   const auto add = [&](const std::string& part) { hash = fnv1a(text(part.size(), ":", part), hash); };
   add(how.field);
   if (how.chat.format) add(how.chat.identity());
   add(text(static_cast<int>(options.format), " ", how.eod.value_or(-1)));
-  if (!options.content.empty()) add(options.content);
+  OutputIdentity identity{hex(hash), {}, options.bad_lines};
+  if (!options.content.empty()) identity.inputs.push_back(options.content);
   for (const auto& input : options.content.empty() ? options.inputs : std::vector<fs::path>{}) {
     std::error_code unknown;  // what is wrong with a file is said when it is opened
-    add(fs::absolute(input, unknown).lexically_normal().string());
-    add(text(fs::file_size(input, unknown), " ", fs::last_write_time(input, unknown).time_since_epoch().count()));
+    identity.inputs.push_back(text(fs::absolute(input, unknown).lexically_normal().string(), " ", fs::file_size(input, unknown), " ",
+                                   fs::last_write_time(input, unknown).time_since_epoch().count()));
   }
-  return hex(hash);
+  return identity;
 }
 
 /// Before hours of work, and before anything is written.
@@ -104,6 +105,7 @@ TokenizeReport report_of(const Counts& counts, const tokenizer::Tokenizer& token
           .text_bytes = counts.text_bytes,
           .uncounted_tokens = counts.uncounted,
           .repaired_sequences = counts.repaired_sequences,
+          .bad_lines = counts.bad_lines,
           .vocabulary = tokenizer.vocabulary(),
           .token_bytes = token_bytes};
 }
@@ -133,16 +135,28 @@ bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const to
     output.commit();
     next_commit = now() + commit_every;
   }
-  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, sources_in_words(options), ": no text; nothing is written");
   return true;
 }
 
-/// In a handler. What is refused will be other inputs once it is mended, so nothing can go on from this output; what only failed can be
-/// repeated.
+/// Nobody trains on nothing.
+void require_content(const TokenizeOptions& options, const Counts& counts) {
+  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, sources_in_words(options), ": no text",
+                   counts.bad_lines.by_reason.empty()
+                       ? std::string{}
+                       : text("; ", counts.bad_lines.in_words(), ", the first: ", counts.bad_lines.places.front()),
+                   "; nothing is written");
+  FLOTILLA_REQUIRE(counts.uncounted < counts.tokens, ErrorKind::bad_input, sources_in_words(options), ": none of ", counts.tokens,
+                   " tokens counts in the loss: expected completions, or messages with an answer of the assistant; nothing is written");
+}
+
+/// In a handler. A bad line is mended, or left out, and the same command goes on; so it does after what only failed. Nothing can go on from
+/// what has no output of its own.
 [[noreturn]] void leave(PartialOutput& output, const Error& error) {
-  if (error.kind() != ErrorKind::bad_input && output.resumable())
-    throw Error{error.kind(),
-                text(error.what(), "; what is done is kept in ", output.folder().string(), ", and the same command goes on from there")};
+  const bool in_line = error.kind() == ErrorKind::bad_input && output.begun();
+  if (in_line) output.commit();
+  if ((error.kind() != ErrorKind::bad_input || in_line) && output.resumable())
+    throw Error{error.kind(), text(error.what(), "; what is done is kept in ", output.folder().string(),
+                                   ", and the same command goes on from there", in_line ? ", also once the line is mended" : "")};
   output.discard();
   throw;
 }
@@ -157,7 +171,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, const GoOn& go_on) {
     return {};  // nothing is begun
   }
   const Encoding how{options.field, eod_of(options, *tokenizer), chat_of(options.tokenizer, options.chat_template),
-                     data::megatron_token_bytes(tokenizer->vocabulary())};
+                     data::megatron_token_bytes(tokenizer->vocabulary()), options.bad_lines};
   require_present(options.inputs);
   PartialOutput output{options.output, identity_of(options, how), how.token_bytes};
   auto counts = output.committed().counts;
@@ -166,6 +180,12 @@ TokenizeReport tokenize(const TokenizeOptions& options, const GoOn& go_on) {
     finished = finished || encode_inputs(options, how, *tokenizer, output, counts, go_on);
   } catch (const Error& error) {
     leave(output, error);
+  }
+  try {
+    if (finished) require_content(options, counts);
+  } catch (const Error&) {
+    output.discard();
+    throw;
   }
   finished ? output.publish() : output.commit();
   auto report = report_of(counts, *tokenizer, how.token_bytes);

@@ -29,9 +29,9 @@ std::string position(std::int64_t step, std::int64_t total) {
 }  // namespace
 
 std::string step_line(const StepRecord& r, std::int64_t total_steps) {
-  return position(r.step, total_steps) + printed("  loss %7.4f  ", r.loss) + padded(to_string(Seconds{r.step_seconds}), 7) + "  " +
-         padded(short_number(r.tokens_per_second), 5) + printed(" tok/s  mfu %3.0f %%  eta ", 100 * r.share_of_peak) +
-         clock_text(Seconds{r.eta_seconds});
+  return position(r.step, total_steps) + (r.empty() ? "  loss       -  " : printed("  loss %7.4f  ", r.loss)) +
+         padded(to_string(Seconds{r.step_seconds}), 7) + "  " + padded(short_number(r.tokens_per_second), 5) +
+         printed(" tok/s  mfu %3.0f %%  eta ", 100 * r.share_of_peak) + clock_text(Seconds{r.eta_seconds});
 }
 
 std::string evaluation_line(const EvaluationRecord& r, std::int64_t total_steps) {

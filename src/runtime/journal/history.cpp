@@ -41,14 +41,18 @@ void add_starts(Histories& all, const Metrics& metrics) {
   }
 }
 
+template <class History>
+void note_loss(const StepRecord& step, History& history) {
+  if (step.empty()) return;
+  if (!history.first_loss) history.first_loss = step.loss;
+  history.last_loss = step.loss;
+}
+
 void add_steps(Histories& all, const Metrics& metrics) {
   for (const auto& step : metrics.steps) {
     auto& h = of(all, step.incarnation);
-    if (h.first_step_done == 0) {
-      h.first_step_done = step.time;
-      h.first_loss = step.loss;
-    }
-    h.last_loss = step.loss;
+    if (h.first_step_done == 0) h.first_step_done = step.time;
+    note_loss(step, h);
     h.last_step = std::max(h.last_step, step.step);
     h.ended = std::max(h.ended, step.time);
   }
@@ -147,8 +151,7 @@ std::vector<PhaseHistory> phases_in(const Metrics& metrics) {
     const auto after = std::ranges::lower_bound(phases, step.step, {}, &PhaseHistory::first_step);
     if (after == phases.begin()) continue;
     auto& phase = *std::prev(after);
-    if (!phase.first_loss) phase.first_loss = step.loss;
-    phase.last_loss = step.loss;
+    note_loss(step, phase);
     phase.last_step = step.step;
     phase.seconds += step.step_seconds;
   }

@@ -78,12 +78,12 @@ TensorboardFile::~TensorboardFile() = default;
 void TensorboardFile::write(const StepRecord& r) noexcept {
   if (!state_) return;
   state_->write([&] {
-    std::vector<Scalar> scalars{{"loss/training", r.loss},
-                                {"optimizer/learning_rate", r.learning_rate},
+    std::vector<Scalar> scalars{{"optimizer/learning_rate", r.learning_rate},
                                 {"optimizer/gradient_norm", r.gradient_norm},
                                 {"speed/tokens_per_second", r.tokens_per_second},
                                 {"speed/step_seconds", r.step_seconds},
                                 {"speed/mfu", r.share_of_peak}};
+    if (!r.empty()) scalars.push_back({"loss/training", r.loss});
     for (const auto& one : r.sources) scalars.push_back({"loss/training/" + one.source, one.loss});
     return event_of_scalars(r.time == 0 ? wall_clock() : r.time, r.step, scalars);
   });

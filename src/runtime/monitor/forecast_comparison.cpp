@@ -46,7 +46,7 @@ Seconds median(std::vector<double> seconds) {
 }
 
 std::string in_words(const ForecastComparison& c) {
-  std::string words = text(c.forecast, " +- ", percent(c.relative_error), " forecast, ", c.measured, " measured");
+  std::string words = text(c.forecast, " ", simulate::bar_in_words(c.relative_error), " forecast, ", c.measured, " measured");
   if (c.iterations > 0) words += text(" (median of ", c.iterations, c.iterations == 1 ? " iteration)" : " iterations)");
   words += text(":\n", percent(std::abs(c.deviation())), c.deviation() < 0 ? " below" : " above");
   if (c.forecast_work && c.measured_work) words += "\n" + work_in_words(*c.forecast_work, *c.measured_work);

@@ -54,7 +54,7 @@ class Preparation {
 
   /// False where it was stopped.
   bool replace_text(Paths& files) const {
-    const ingest::CacheOptions options{data_.tokenizer, data_.field, data_.eod, data_.chat_template, data_.cache};
+    const ingest::CacheOptions options{data_.tokenizer, data_.field, data_.eod, data_.chat_template, data_.cache, 0, data_.bad_lines};
     auto tokens = ingest::cached_tokens(options, files, events_);
     if (tokens) files = std::move(*tokens);
     return tokens.has_value();

@@ -18,6 +18,11 @@ std::string not_finite_in_words(const train::StepResult& result, std::int64_t st
   return text("step ", step, ": loss ", result.loss, ", gradient norm ", result.gradient_norm, ": not finite, ", where);
 }
 
+std::string nothing_counts_in_words(int length) {
+  return text("no token of the batch counts in the loss: sequences of ", length,
+              " tokens hold prompts without answers; raise --training.length or --training.global-batch, or shorten the prompts");
+}
+
 std::string overflow_in_words(const train::StepResult& result, std::int64_t step) {
   return text("step ", step, ": the gradient overflowed fp16 at a loss scale of ", result.loss_scale,
               ": the optimizer step is skipped, and the scale halved");

@@ -26,6 +26,8 @@ struct StepOutcome {
 /// a stop goes before a change of plan, which the restart makes superfluous.
 StepOutcome outcome_of(const train::StepResult&, std::int64_t done, std::int64_t steps, const SaveSchedule&);
 
+/// Why a step had nothing to learn from.
+std::string nothing_counts_in_words(int length);
 /// One line about a step whose gradient fp16 could not hold.
 std::string overflow_in_words(const train::StepResult&, std::int64_t step);
 /// One line about a step whose sums are not finite. `name` is of a rank of the active ranks.

@@ -33,6 +33,41 @@ void scan_beginnings(const std::vector<const data::Corpus*>& corpora, int vocabu
       section.file->scan(section.first, std::min(section.last, section.first + budget / sections), vocabulary);
 }
 
+/// Training on data in which nothing counts would be silent: every step would be one without a loss.
+void require_counted(const std::vector<data::Source>& sources) {
+  const auto counts = [](const data::CorpusSection& section) {
+    const auto* mask = section.file->mask();
+    return mask == nullptr || mask->any(section.first + 1, section.last);  // the first token is never predicted
+  };
+  for (const auto& source : sources) {
+    const auto& sections = source.corpus.sections();
+    if (std::ranges::any_of(sections, counts)) continue;
+    FLOTILLA_REQUIRE(sections.empty(), ErrorKind::bad_input, sections.front().file->path().string(),
+                     sections.size() > 1 ? text(" and ", sections.size() - 1, " more") : "", ": no token of ",
+                     source.name.empty() ? std::string{"the data"} : "source " + in_quotes(source.name),
+                     " counts in the loss: expected completions, or messages with an answer of the assistant");
+  }
+}
+
+/// What is evaluated is the same every time: without a token that counts it never has a loss.
+void require_counted(const data::Sampler& validation, int sequences) {
+  for (std::size_t i = 0; i < validation.sources().size(); ++i)
+    for (const auto& phase : validation.phases()) {
+      const auto& source = validation.sources()[i];
+      if (std::ranges::none_of(source.corpus.sections(), [](const auto& section) { return section.file->mask() != nullptr; })) break;
+      std::vector<std::int32_t> tokens(static_cast<std::size_t>(phase.length) + 1);
+      const auto counts = [&](int sequence) {
+        validation.read(validation.locate_evaluation(sequence, static_cast<int>(i), phase.length), tokens);
+        return std::any_of(tokens.begin() + 1, tokens.end(), [](std::int32_t token) { return token >= 0; });
+      };
+      bool any = false;
+      for (int sequence = 0; sequence < sequences && !any; ++sequence) any = counts(sequence);
+      FLOTILLA_REQUIRE(any, ErrorKind::bad_input, "no token of the ", sequences, " sequences of validation data",
+                       source.name.empty() ? std::string{} : " of source " + in_quotes(source.name), " of ", phase.length,
+                       " tokens counts in the loss; ask for more (--training.evaluate-sequences), or give data with answers");
+    }
+}
+
 /// Whose ends are known.
 void require_documents(const std::vector<const data::Corpus*>& corpora, const RunConfig::Data& data) {
   if (!data.separate_documents || data.document_end >= 0) return;
@@ -51,7 +86,7 @@ std::string remark_on(const std::vector<data::Source>& sources, int vocabulary) 
     for (const auto& section : source.corpus.sections())
       if (section.file->format() == data::Format::text && vocabulary > 4 * bytes)
         return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ",
-                    vocabulary, ": the others are never trained; name the model's tokenizer: data.tokenizer = \"tokenizer.json\"");
+                    vocabulary, ": the others are never trained; name the model's tokenizer: --data.tokenizer FILE");
   return "";
 }
 
@@ -97,6 +132,7 @@ data::Sampler validation_of(const RunConfig& config, std::vector<data::Source> s
                        config.training.evaluate_sequences, ", the validation data", name.empty() ? "" : " of source " + in_quotes(name),
                        " holds ", there, " sequences of ", phase.length, " tokens; ask for fewer or give more data");
     }
+  require_counted(validation, config.training.evaluate_sequences);
   return validation;
 }
 
@@ -147,6 +183,7 @@ TrainingData open_data(const RunConfig& config, const std::vector<SourceFiles>& 
     for (const auto& source : *sources) corpora.push_back(&source.corpus);
   require_documents(corpora, config.data);
   scan_beginnings(corpora, config.architecture.vocabulary);
+  require_counted(training);
   std::vector<std::vector<std::uint64_t>> fingerprints;
   std::vector<SourceRecord> record;
   for (const auto& source : training) {

@@ -128,7 +128,10 @@ SegmentResult TrainingLoop::run_steps() {
     if (result.given_up) return leave_step();
     require_finite(result);
     ++done_;
-    skipped_ = result.finite || result.overflowed ? 0 : skipped_ + 1;
+    if (result.empty())
+      ++empty_;
+    else
+      skipped_ = result.finite || result.overflowed ? 0 : skipped_ + 1;
     in_.allocation.set_step(done_);
     note_started();
     const Seconds took = now() - begin;
@@ -154,7 +157,9 @@ SegmentResult TrainingLoop::run_steps() {
 /// A run that has come to nothing has not done what it was asked for, however many steps were skipped on the way. As a checkpoint counts as
 /// exploded; fp16's scale may also have overflowed in every step.
 SegmentResult TrainingLoop::finished() {
-  const auto steps = done_ - in_.first_step, lost = in_.trainer.optimizer_steps() == updates_before_ ? steps : skipped_;
+  const auto steps = done_ - in_.first_step, lost = in_.trainer.optimizer_steps() == updates_before_ ? steps - empty_ : skipped_;
+  if (empty_ == steps && steps > 0)
+    return ended(ExitCode::bad_input, text("none of ", steps, " steps updated the weights: ", nothing_counts_in_words(phase().length)));
   if (2 * lost <= steps) return ended(ExitCode::done, "finished");
   return ended(ExitCode::bad_input, text("the last ", lost, " of ", steps,
                                          " steps updated no weights: losses or gradients were not finite; start from an earlier checkpoint "
@@ -278,6 +283,12 @@ train::StepResult TrainingLoop::one_step() {
   return result;
 }
 
+std::string TrainingLoop::at_scale_floor(const train::StepResult& result) const {
+  const bool scales = in_.trainer.program().plan.precision == Precision::fp16;
+  if (!scales || result.loss_scale > train::smallest_loss_scale) return {};
+  return text("; the loss scale is at its floor of ", train::smallest_loss_scale, ": fp16 cannot hold these gradients, bf16 and fp32 can");
+}
+
 void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
   if (result.overflowed) {
@@ -286,12 +297,13 @@ void TrainingLoop::require_finite(const train::StepResult& result) const {
   }
   const auto line = not_finite_in_words(result, done_ + 1, [this](Rank rank) { return in_.active.name(rank); });
   if (in_.config.training.skip_non_finite) {
-    if (speaks()) log::warning(line, "; the optimizer step is skipped");
+    if (speaks()) log::warning(line, at_scale_floor(result), "; the optimizer step is skipped");
     return;
   }
   // Every rank comes here with the same totals, so agreement is immediate and the parameters are those of the step before.
-  throw comm::AgreedError{ErrorKind::bad_input,
-                          line + "; checkpoints are as they were: lower --training.learning-rate or set --training.skip-non-finite"};
+  throw comm::AgreedError{
+      ErrorKind::bad_input,
+      line + at_scale_floor(result) + "; checkpoints are as they were: lower --training.learning-rate or set --training.skip-non-finite"};
 }
 
 void TrainingLoop::report(const train::StepResult& result, Seconds took) {
@@ -299,7 +311,9 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   recent_.add(took);
   time_left_.step = recent_.longest();
   const auto& plan = in_.trainer.program().plan;
-  in_.totals->add_step(done_, result.loss, took, static_cast<std::int64_t>(plan.global_batch) * plan.length);
+  in_.totals->add_step(done_, result, took, static_cast<std::int64_t>(plan.global_batch) * plan.length);
+  if (result.empty() && in_.totals->empty_steps == 1)
+    log::warning("step ", done_, ": no update: ", nothing_counts_in_words(plan.length), "; further such steps are counted at the end");
   journal::StepRecord record;
   record.step = done_;
   record.loss = result.loss;
@@ -401,13 +415,11 @@ journal::EvaluationRecord TrainingLoop::evaluate() {
   const auto& sources = in_.data.validation->sources();
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const auto sum = in_.trainer.evaluate(static_cast<int>(i));
-    const double loss = sum.tokens > 0 ? sum.mean() : std::nan("");
-    if (!sources[i].name.empty()) record.sources.push_back({sources[i].name, loss});
-    if (sum.tokens == 0) continue;
-    record.loss += sources[i].weight * loss;
+    if (!sources[i].name.empty()) record.sources.push_back({sources[i].name, sum.mean()});
+    record.loss += sources[i].weight * sum.mean();
     weights += sources[i].weight;
   }
-  record.loss = weights > 0 ? record.loss / weights : std::nan("");
+  record.loss /= weights;
   record.seconds = (now() - begin).value;
   return record;
 }

@@ -121,6 +121,8 @@ class TrainingLoop {
   void search_again();
   void tell(const monitor::ForecastComparison&);
   void require_finite(const train::StepResult&) const;
+  /// What a step that is not finite has to do with fp16; empty where it has not.
+  std::string at_scale_floor(const train::StepResult&) const;
   void evaluate_if_due();
   /// Of each source, and their mean by weight. Collective.
   journal::EvaluationRecord evaluate();
@@ -179,7 +181,8 @@ class TrainingLoop {
   const Seconds began_;
   const std::int64_t updates_before_;  ///< of the weights
   std::int64_t done_;                  ///< steps
-  std::int64_t skipped_ = 0;           ///< steps in a row that made no update, up to the last one done
+  std::int64_t skipped_ = 0;           ///< steps in a row that made no update, up to the last one done, but for empty ones
+  std::int64_t empty_ = 0;             ///< steps in which no token counted
   std::int64_t saved_;                 ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   std::int64_t in_run_;                ///< the same in the run directory
   Seconds last_save_;

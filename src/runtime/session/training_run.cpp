@@ -128,8 +128,22 @@ class TrainingRun::State {
     } else {
       work.trainer->initialize();
     }
+    if (!resumes_) keep_tokenizer(work);
     if (work.active->rank() == Rank{0}) hooks_.introduce(work, first_step);
     return first_step;
+  }
+
+  /// Whoever looks at the model later has to read texts as it was taught to.
+  void keep_tokenizer(const ActivePlan& work) {
+    const auto& data = place_.config.data;
+    if (data.tokenizer.empty()) return;
+    comm::agree_on(
+        *work.active, "keeping the tokenizer",
+        [&] {
+          if (work.active->rank() == Rank{0})
+            weights::carry_tokenizer(data.tokenizer, data.chat_template, weights::carried_folder(allocation_.run()));
+        },
+        deadline());
   }
 
   void start_from_weights(ActivePlan& work) {

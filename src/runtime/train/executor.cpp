@@ -271,10 +271,14 @@ double Executor::gradient_factor() const {
   return tokens / std::max(1.0, totals()[scalar::counted]) / static_cast<double>(context_->loss_scale);
 }
 
+/// Else the last good parameters stay. Of the mean over no token there is no gradient, and decay alone is no training.
+bool Executor::updates(double norm) const {
+  return !(totals()[scalar::given_up] > 0) && totals()[scalar::counted] > 0 && std::isfinite(norm) && std::isfinite(totals()[scalar::loss]);
+}
+
 void Executor::optimize(const compute::Task& task, const program::OptimizerUpdate& update, const StepContext& context) {
   const double whole = gradient_factor(), norm = std::sqrt(totals()[scalar::squared_norm]) * whole;
-  const bool bad = totals()[scalar::given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
-  if (bad) return keep_shard(task, update);  // the last good parameters stay
+  if (!updates(norm)) return keep_shard(task, update);
   if (context.before_update) context.before_update();
   auto adamw = context.adamw;
   const float clipping = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;

@@ -327,7 +327,7 @@ class Trainer::State {
     result.loss_scale = context_.loss_scale;
     result.gradient_norm = std::sqrt(totals[scalar::squared_norm]) * executor.gradient_factor();
     result.learning_rate = rate;
-    result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+    result.finite = std::isfinite(totals[scalar::loss]) && std::isfinite(result.gradient_norm);
     result.not_finite_ranks = static_cast<int>(totals[scalar::not_finite]);
     if (result.not_finite_ranks == 1) result.not_finite_rank = Rank{static_cast<int>(totals[scalar::not_finite_rank])};
     result.stop = totals[scalar::stop] > 0;
@@ -342,9 +342,9 @@ class Trainer::State {
   /// A loss that is not finite is no matter of its scale.
   void count_update(StepResult& result) {
     result.overflowed = loss_scale_ && !result.finite && std::isfinite(result.loss) && result.loss_scale > smallest_loss_scale;
-    if (result.finite) ++optimizer_steps_;
+    if (result.updated()) ++optimizer_steps_;
     if (result.overflowed) loss_scale_ = after_overflow(*loss_scale_);
-    if (loss_scale_ && result.finite) loss_scale_ = after_update(*loss_scale_);
+    if (loss_scale_ && result.updated()) loss_scale_ = after_update(*loss_scale_);
   }
 
   const comm::World& active_;

@@ -14,6 +14,7 @@
 #include "flotilla/safetensors/writer.hpp"
 #include "flotilla/weights/carried.hpp"
 #include "model_card.hpp"
+#include "rounded_norms.hpp"
 #include "stored_model.hpp"
 #include "unfinished.hpp"
 
@@ -117,7 +118,11 @@ class Exporter {
       report_.size.count += declared.back().elements() * element_size(options_.precision).count;
     }
     safetensors::Writer writer{path, declared, options_.precision};
-    for (auto t = shard.first; t < shard.last; ++t) model_.read(targets_[t], [&](std::span<const float> rows) { writer.write(rows); });
+    for (auto t = shard.first; t < shard.last; ++t)
+      model_.read(targets_[t], [&](std::span<const float> rows) {
+        writer.write(rows);
+        count_rounded_back(targets_[t].source, rows, options_.precision, report_);
+      });
     writer.close();
   }
 

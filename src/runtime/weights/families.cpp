@@ -145,11 +145,12 @@ const Family& family_named(std::string_view name) {
   return *found;
 }
 
-bool is_no_weight(std::string_view theirs, bool tied_head) {
+bool is_head(std::string_view theirs) { return theirs == "lm_head.weight" || theirs == "embed_out.weight"; }
+
+bool is_computed(std::string_view theirs) {
   static constexpr std::array<std::string_view, 5> computed{".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias",
                                                             ".rotary_emb.inv_freq"};
-  return (tied_head && (theirs == "lm_head.weight" || theirs == "embed_out.weight")) ||
-         std::ranges::any_of(computed, [&](std::string_view ending) { return theirs.ends_with(ending); });
+  return std::ranges::any_of(computed, [&](std::string_view ending) { return theirs.ends_with(ending); });
 }
 
 }  // namespace flotilla::weights

@@ -32,7 +32,9 @@ const Family& family_named(std::string_view);
 /// Null for one whose names are not known.
 const Family* find_family(std::string_view);
 
-/// Whether a file may hold this tensor beside the weights: masks and angles that are computed, or a tied head written a second time.
-bool is_no_weight(std::string_view theirs, bool tied_head);
+/// Whether a file may hold this tensor beside the weights: masks and angles that are computed.
+bool is_computed(std::string_view theirs);
+/// Whether it is a model's head, which a file may hold a second time where it is tied to the embedding.
+bool is_head(std::string_view theirs);
 
 }  // namespace flotilla::weights

@@ -5,6 +5,7 @@
 #include "flotilla/safetensors/writer.hpp"
 #include "flotilla/weights/llmc.hpp"
 #include "llmc.hpp"
+#include "rounded_norms.hpp"
 #include "stored_model.hpp"
 #include "unfinished.hpp"
 
@@ -58,7 +59,10 @@ ExportReport export_llmc(const fs::path& step, const fs::path& path, Precision p
     Target& target = targets[static_cast<std::size_t>(number)];  // a GPT-2 has one for each tensor of ours
     target.source.transposed = false;
     target.source.shape = tensors[static_cast<std::size_t>(number)].shape;
-    model.read(target, [&](std::span<const float> rows) { writer.write(rows); });
+    model.read(target, [&](std::span<const float> rows) {
+      writer.write(rows);
+      count_rounded_back(target.source, rows, precision, report);
+    });
     if (tensors[static_cast<std::size_t>(number)].axis == model::Axis::vocabulary)
       writer.write(std::vector<float>(static_cast<std::size_t>(padding)));
   }

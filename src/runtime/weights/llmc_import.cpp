@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/magnitudes.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/safetensors/folder.hpp"
@@ -84,6 +85,10 @@ safetensors::SafetensorsFile tensors_in(store::MappedFile file, const Header& h,
 std::vector<float> read_as(const TensorSource& source, const safetensors::SafetensorsFile& file, const safetensors::Entry& entry) {
   std::vector<float> ours(static_cast<std::size_t>(entry.elements()));
   file.read(entry, 0, 1, ours);
+  ValueCheck check;
+  check.add(ours);
+  FLOTILLA_REQUIRE(check.passed(), ErrorKind::bad_input, file.path().string(), ": tensor ", entry.name, ": ", check.in_words(),
+                   "; the file is damaged or its training diverged: take another copy");
   if (!source.transposed) return ours;
   const auto rows = static_cast<std::size_t>(source.shape[0]), columns = static_cast<std::size_t>(source.shape[1]);
   std::vector<float> turned(ours.size());

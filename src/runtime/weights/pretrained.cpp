@@ -1,12 +1,15 @@
 #include "flotilla/weights/pretrained.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "families.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/hash.hpp"
+#include "flotilla/base/magnitudes.hpp"
 #include "flotilla/safetensors/folder.hpp"
 #include "sources.hpp"
 
@@ -43,13 +46,51 @@ void check(const safetensors::Folder& folder, const TensorSource& source, const 
                    "; the model's config.json makes it ", spelled(source.shape));
 }
 
-/// Nobody trains a model of which a part was left behind.
-void require_all_known(const safetensors::Folder& folder, const std::set<const safetensors::Entry*>& known, const model::Config& config) {
+/// What has no place in the model, in the files' order. Nobody trains a model of which a part was left behind.
+std::vector<Found> others(const safetensors::Folder& folder, const std::set<const safetensors::Entry*>& known,
+                          const model::Config& config) {
+  std::vector<Found> found;
   for (const auto& file : folder.files())
-    for (const auto& entry : file.entries())
-      FLOTILLA_REQUIRE(known.contains(&entry) || is_no_weight(entry.name, config.tied_head), ErrorKind::bad_input, file.path().string(),
+    for (const auto& entry : file.entries()) {
+      if (known.contains(&entry)) continue;
+      FLOTILLA_REQUIRE(is_computed(entry.name) || (config.tied_head && is_head(entry.name)), ErrorKind::bad_input, file.path().string(),
                        ": tensor ", in_quotes(entry.name), " has no place in the ", config.family,
                        " model that its config.json describes; the files belong to another model");
+      found.push_back({&file, &entry});
+    }
+  return found;
+}
+
+/// "model.layers.*.self_attn.rotary_emb.inv_freq": one name for all blocks'.
+std::string of_all_blocks(std::string name) {
+  for (std::size_t at = 0; (at = name.find_first_of("0123456789", at)) != std::string::npos; ++at)
+    name.replace(at, name.find_first_not_of("0123456789", at) - at, "*");
+  return name;
+}
+
+constexpr std::int64_t most_resident = (64 << 20) / 4, most_at_once = 1 << 16;  // elements; what is read is checked while the cache has it
+
+/// All elements of a tensor in their order, some at a time.
+template <class Take>
+void read_all(const Found& found, const Take& take) {
+  std::vector<float> values(static_cast<std::size_t>(std::min(most_at_once, found.entry->elements())));
+  found.file->require_whole();
+  for (std::int64_t first = 0; first < found.entry->elements(); first += most_at_once) {
+    const auto some = std::span{values}.first(static_cast<std::size_t>(std::min(most_at_once, found.entry->elements() - first)));
+    found.file->read(*found.entry, first, 1, some);
+    take(some);
+    if ((first + most_at_once) % most_resident == 0) found.file->forget();
+  }
+  found.file->forget();
+}
+
+/// Some element is wrong: counts them all.
+[[noreturn]] void refuse(const Found& found, Precision precision) {
+  ValueCheck check{precision};
+  read_all(found, [&](std::span<const float> values) { check.add(values); });
+  throw Error{ErrorKind::bad_input,
+              text(found.file->path().string(), ": tensor ", in_quotes(found.entry->name), ": ", check.in_words(),
+                   "; the file is damaged or its training diverged: take another copy, or a precision that holds it")};
 }
 
 /// The piece that holds a row of ours; `row` becomes the row of theirs.
@@ -82,11 +123,34 @@ struct Pretrained::State {
         of_tensor.push_back({std::move(source), found});
       }
     }
-    require_all_known(folder, known, config);
+    unused = others(folder, known, config);
+  }
+
+  /// A head that is tied is the embedding, and a file that holds another one says two things.
+  void require_tied() const {
+    const auto& word = pieces.front().front().found;  // the first of a model's tensors is its embedding
+    for (const auto& head : unused) {
+      if (!is_head(head.entry->name)) continue;
+      const auto where = text(head.file->path().string(), ": tensor ", in_quotes(head.entry->name));
+      const auto differs =
+          text(" is not the embedding, ", in_quotes(word.entry->name),
+               ", and config.json says that the two are one; write \"tie_word_embeddings\": false there to keep it, or take "
+               "it out of the file");
+      FLOTILLA_REQUIRE(head.entry->precision && head.entry->shape == word.entry->shape, ErrorKind::bad_input, where, differs);
+      std::vector<float> same(static_cast<std::size_t>(std::min(most_at_once, word.entry->elements())));
+      std::int64_t first = 0, different = 0;
+      read_all(head, [&](std::span<const float> values) {
+        const auto ours = std::span{same}.first(values.size());
+        word.file->read(*word.entry, first, 1, ours);
+        for (std::size_t i = 0; i < values.size(); ++i) different += static_cast<std::int64_t>(values[i] != ours[i]);
+        first += std::ssize(values);
+      });
+      FLOTILLA_REQUIRE(different == 0, ErrorKind::bad_input, where, ": ", different, " of ", first, " elements differ: it", differs);
+    }
   }
 
   /// What follows element `element` of our tensor in the same file, `values.size()` elements at most; returns how many were read.
-  std::int64_t read_run(std::size_t tensor, std::int64_t element, std::span<float> values) const {
+  std::int64_t read_run(std::size_t tensor, std::int64_t element, std::span<float> values, Precision precision) const {
     const auto columns = columns_of(tensors[tensor]), column = element % columns;
     std::int64_t row = element / columns, rows = 0;
     const auto& [source, found] = piece_of(pieces[tensor], row, rows);
@@ -96,6 +160,7 @@ struct Pretrained::State {
       found.file->read(*found.entry, column * source.shape.back() + row, source.shape.back(), run);
     else
       found.file->read(*found.entry, row * columns + column, 1, run);
+    if (count_beyond(run, largest_held(precision)) > 0) refuse(found, precision);
     return count;
   }
 
@@ -106,6 +171,7 @@ struct Pretrained::State {
   safetensors::Folder folder;
   std::vector<model::Tensor> tensors;
   std::vector<std::vector<Piece>> pieces;  ///< by tensor
+  std::vector<Found> unused;               ///< computed tensors, and a tied head
 };
 
 Pretrained::Pretrained(const std::filesystem::path& folder, const model::Config& config)
@@ -113,8 +179,7 @@ Pretrained::Pretrained(const std::filesystem::path& folder, const model::Config&
 Pretrained::~Pretrained() = default;
 Pretrained::Pretrained(Pretrained&&) noexcept = default;
 
-void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values) const {
-  constexpr std::int64_t most_resident = (64 << 20) / 4, most_at_once = 1 << 20;  // elements
+void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values, Precision precision) const {
   for (const auto& file : state_->folder.files()) file.require_whole();
   std::int64_t resident = 0;
   for (const auto& box : boxes)
@@ -123,7 +188,7 @@ void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span
         const auto count = std::min(box.inner - i, most_at_once);
         const auto run =
             values.subspan(static_cast<std::size_t>(box.local_offset + o * box.local_stride + i), static_cast<std::size_t>(count));
-        const auto read = state_->read_run(static_cast<std::size_t>(tensor), box.global_offset + o * box.global_stride + i, run);
+        const auto read = state_->read_run(static_cast<std::size_t>(tensor), box.global_offset + o * box.global_stride + i, run, precision);
         i += read;
         resident += read;
         if (resident < most_resident) continue;
@@ -131,6 +196,34 @@ void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span
         resident = 0;
       }
   state_->forget();
+}
+
+std::vector<std::string> Pretrained::scan() const {
+  state_->require_tied();
+  std::vector<std::string> zero;
+  for (const auto& file : state_->folder.files())
+    for (const auto& entry : file.entries()) {
+      if (!entry.precision) continue;
+      const Found found{&file, &entry};
+      bool empty = true;
+      read_all(found, [&](std::span<const float> values) {
+        if (count_beyond(values) > 0) refuse(found, Precision::fp32);
+        empty = empty && count_beyond(values, 0) == 0;
+      });
+      if (empty && entry.shape.size() > 1) zero.push_back(entry.name);
+    }
+  return zero;
+}
+
+void Pretrained::require_tied() const { state_->require_tied(); }
+
+std::vector<std::string> Pretrained::unused() const {
+  std::map<std::string, int> names;
+  for (const auto& found : state_->unused) ++names[of_all_blocks(found.entry->name)];
+  std::vector<std::string> all;
+  for (const auto& [name, count] : names) all.push_back(count == 1 ? name : text(name, " (", count, ")"));
+  std::ranges::copy(state_->folder.other_files(), std::back_inserter(all));
+  return all;
 }
 
 std::size_t Pretrained::files() const { return state_->folder.files().size(); }

@@ -9,7 +9,7 @@ RunTotals totals_of(const simulate::Report& one, std::int64_t iterations) {
   RunTotals totals;
   totals.iterations = iterations;
   totals.tokens = iterations * one.global_batch * one.length;
-  totals.time = one.iteration * n, totals.low = one.low() * n, totals.high = one.high() * n;
+  totals.time = one.iteration * n, totals.low = one.bar().low() * n, totals.high = one.bar().high() * n;
   totals.device_hours = totals.time.value / seconds_in_an_hour * one.devices;
   totals.usd = all(one.expense.usd());
   totals.billing_units = all(one.expense.billing_units);
