@@ -74,6 +74,15 @@ TEST_F(Report, TellsThePhases) {
                          "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
 }
 
+TEST_F(Report, TellsWhichOptionsAStartChanged) {
+  MetricsWriter{run_, 4}.write(StartRecord{.step = 12, .time = 4000, .changed = "clip 1 -> 2"});
+  const auto starts = json().at("incarnations").items();
+  EXPECT_FALSE(starts[2].has("changed"));
+  EXPECT_EQ(starts[3].get_string("changed"), "clip 1 -> 2");
+  const RunReport report{"run", read_history(run_), std::vector<RunCost>(4)};
+  tests::expect_contains(run_report_text(report, {}, 100), "  changed     clip 1 -> 2\n");
+}
+
 TEST_F(Report, TellsTheLossesOfEachSource) {
   EXPECT_FALSE(json().has("evaluations")) << "a run without";
   {

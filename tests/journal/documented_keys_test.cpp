@@ -42,7 +42,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   auto held = RunDirectory::open(run);
   MetricsWriter writer{run, 1};
   writer.write(StepRecord{.digest = "0", .sources = {{"a", 1, 1}}});
-  writer.write(StartRecord{});
+  writer.write(StartRecord{.changed = "clip 1 -> 2"});
   writer.write(DevicesRecord{.devices = {{"a", "b", 1, 1}}});
   writer.write(StartedRecord{});
   writer.write(EvaluationRecord{});

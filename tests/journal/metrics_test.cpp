@@ -23,7 +23,7 @@ StepRecord step_of(std::int64_t step, double loss = 2.5) {
 TEST(Metrics, EveryRecordReadsBackAsWritten) {
   const RunFolder run;
   MetricsWriter writer{run, 4};
-  writer.write(StartRecord{10, 8, "2 stages: [0,4) 2x tp1 \"quoted\"", "n1", "0.1.0", 1000.25, 0});
+  writer.write(StartRecord{10, 8, "2 stages: [0,4) 2x tp1 \"quoted\"", "n1", "0.1.0", 1000.25, 0, "clip 1 -> 2"});
   auto step = step_of(11);
   step.digest = "0123456789abcdef";
   step.sources = {{"web", 2.25, 48}, {"\"code\"", 3, 16}};

@@ -208,7 +208,7 @@ TEST(Changed, AnotherTrainingIsRefused) {
   const Change changes[] = {{"--training.seed=", "2", "seed = 2"},
                             {"--training.length=", "16", "length = 16"},
                             {"--training.global-batch=", "4", "global-batch = 4"},
-                            {"--model.name=", "opt-tiny", "the training differs"},
+                            {"--model.name=", "opt-tiny", "model.name gpt2-tiny -> opt-tiny (the training differs"},
                             {"--data.train=", other_text.string(), "the training data has lost or changed a file"}};
   const auto there = copy_of(stopped_once().run, "changed");
   const auto before = committed(there);
@@ -216,11 +216,23 @@ TEST(Changed, AnotherTrainingIsRefused) {
     const auto ended = run(with(train(there, ranks, job(least_steps)), change.option, change.value));
     EXPECT_EQ(ended.code, 65) << change.option;
     const auto line = the_error(ended);
+    EXPECT_NE(line.find(text("changed since step ", stopped_once().step, ": ")), std::string::npos) << line;
     EXPECT_NE(line.find(there.string()), std::string::npos) << line;
     EXPECT_NE(line.find(change.expected), std::string::npos) << line;
   }
   EXPECT_EQ(committed(there), before);
   EXPECT_EQ(debris(there), Words{});
+}
+
+TEST(Changed, OptionsOfTheUpdatesAreToldInTheTerminalAndInTheJournal) {
+  ASSERT_GT(stopped_once().step, 0);
+  const auto there = copy_of(stopped_once().run, "tuned");
+  const auto steps = stopped_once().step + 1;
+  const auto ended = run(with(train(there, ranks, job(steps)), "--training.learning-rate=", "5e-4") + Words{"--training.weight-decay=0.2"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const auto changed = text("learning-rate 0.0003 -> 0.0005, steps ", endless, " -> ", steps, ", weight-decay 0.1 -> 0.2");
+  EXPECT_NE(ended.err.find(text("changed since step ", stopped_once().step, ": ", changed, "\n")), std::string::npos) << ended.err;
+  EXPECT_EQ(journal::read_metrics(there).starts.back().changed, changed);
 }
 
 }  // namespace

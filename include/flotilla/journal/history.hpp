@@ -21,6 +21,7 @@ struct IncarnationHistory {
   std::optional<ExitCode> exit_code;  ///< absent: it was killed before it could speak, or runs
   std::string reason;
   std::string plan, origin;  ///< summary; where the plan came from
+  std::string changed;       ///< options that alter the run, since the checkpoint that it went on from
   std::vector<InventoryEntry> devices;
   std::vector<CorrectionRecord> corrections;  ///< of the profile, by its first iterations under each plan
   std::vector<PlanRecord> plan_changes;       ///< while it ran, those that were refused too

@@ -52,6 +52,7 @@ struct StartRecord {
   std::string version = {};  ///< of Flotilla
   double time = 0;
   int incarnation = 0;
+  std::string changed = {};  ///< options that alter the run, since the checkpoint: "learning-rate 0.001 -> 0.0005"; empty: none
 };
 
 /// Devices of one type in one zone.

@@ -323,19 +323,22 @@ bool weights_count(const options::Table& table) {
   return !weights.value.empty() && std::max(name.origin, config.origin) < weights.origin;
 }
 
-/// "data.source[1].weight" for the weight of the first.
-void add_entries(std::vector<options::Setting>& settings, const options::Table::Entries& list) {
-  int number = 0;
-  for (const auto& entry : list.all()) {
-    ++number;
-    for (auto setting : entry.settings()) {
-      setting.name = text(list.name, "[", number, "]", setting.name.substr(list.name.size()));
-      settings.push_back(std::move(setting));
+}  // namespace
+
+std::vector<options::Setting> all_settings(const options::Table& table) {
+  auto settings = table.settings();
+  for (const auto& list : table.entries()) {
+    int number = 0;
+    for (const auto& entry : list.all()) {
+      ++number;
+      for (auto setting : entry.settings()) {
+        setting.name = text(list.name, "[", number, "]", setting.name.substr(list.name.size()));
+        settings.push_back(std::move(setting));
+      }
     }
   }
+  return settings;
 }
-
-}  // namespace
 
 bool config_counts(const options::Table& table) {
   const auto name = table.describe("model.name"), config = table.describe("model.config");
@@ -386,8 +389,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     job.training.steps = session::declared_steps(job);
   if (!config_counts(table)) job.model.config.clear();
   if (table.describe("data.train").origin > options::Origin::job_file) job.data.sources.clear();
-  job.settings = table.settings();
-  for (const auto& list : table.entries()) add_entries(job.settings, list);
+  job.settings = all_settings(table);
   job.configuration = options::to_toml(table);
   for (auto* name : {&job.weights, &job.run.from})  // one spelling: it is part of the run's identity
     while (name->size() > 1 && name->ends_with('/')) name->pop_back();

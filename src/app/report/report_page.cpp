@@ -286,9 +286,12 @@ Markup plans_table(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& h : report.incarnations) {
     if (!h.plan.empty()) rows.push_back({text(h.number), h.plan, h.origin});
+    if (!h.changed.empty()) rows.push_back({text(h.number), h.changed, "options changed"});
     for (const auto& change : h.plan_changes) rows.push_back({"", change_in_words(change), change.refused.empty() ? "changed" : "refused"});
   }
-  return rows.empty() ? Markup{} : page::folded("Plans, incarnation by incarnation", page::table({{"", true}, {"plan"}, {"from"}}, rows));
+  return rows.empty()
+             ? Markup{}
+             : page::folded("Plans and changed options, incarnation by incarnation", page::table({{"", true}, {"plan"}, {"from"}}, rows));
 }
 
 Markup phases_table(const RunReport& report) {

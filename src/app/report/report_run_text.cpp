@@ -24,6 +24,7 @@ std::string losses_in_words(const IncarnationHistory& h) {
 std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, int width) {
   std::vector<std::pair<std::string, std::string>> lines{{"devices", mix_in_words(h)}};
   if (!h.plan.empty()) lines.emplace_back("plan", h.origin.empty() ? h.plan : text(h.plan, " (", h.origin, ")"));
+  if (!h.changed.empty()) lines.emplace_back("changed", printable(h.changed, h.changed.size()));
   for (const auto& change : h.plan_changes) lines.emplace_back("plan change", change_in_words(change));
   for (const auto& correction : h.corrections) {
     for (const auto& line : journal::wrong_figures_in_words(correction)) lines.emplace_back("profile", printable(line));
@@ -103,6 +104,7 @@ std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
   files::JsonLine line;
   line.add("incarnation", h.number).add("job", h.job).add("host", h.host).add("launched", h.launched).add("ended", h.ended);
   line.add("running", h.running).add_json("devices", groups_json(h)).add("ranks", h.ranks).add("plan", h.plan).add("plan_origin", h.origin);
+  if (!h.changed.empty()) line.add("changed", h.changed);
   line.add_json("plan_changes", changes_json(h));
   if (!h.corrections.empty()) line.add_json("profile_corrections", corrections_json(h));
   add_or_null(line, "exit_code", h.exit_code ? std::optional{static_cast<int>(*h.exit_code)} : std::nullopt);

@@ -11,6 +11,7 @@
 #include "app/common/search_request.hpp"
 #include "app/common/table.hpp"
 #include "app/common/tokenizing_lines.hpp"
+#include "app/train/changed_options.hpp"
 #include "app/train/forecast_text.hpp"
 #include "app/train/run_summary.hpp"
 #include "flotilla/base/clock.hpp"
@@ -116,8 +117,7 @@ class Training {
         [&] {
           if (world_.rank() != Rank{0}) return;
           saved_ = session::checkpoint_to_resume(allocation_.run(), job_.run.start_over);
-          if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
-          if (saved_ && !saved_->manifest.data.empty()) record = continued_record();
+          if (saved_) record = require_same_run();
           place_.schedule = session::run_schedule(job_, saved_);
           for (const auto& remark : session::remarks_on(job_, place_.schedule, saved_)) log::info(remark);
         },
@@ -125,12 +125,31 @@ class Training {
     const auto schedule = session::run_schedule_to_text(place_.schedule);
     place_.schedule = session::run_schedule_from_text(mpi::broadcast_string(world_.control(), schedule, 0, deadline_));
     record = mpi::broadcast_string(world_.control(), record, 0, deadline_);
+    place_.changed = mpi::broadcast_string(world_.control(), place_.changed, 0, deadline_);
     if (!record.empty())
       comm::agree_on(
           world_, "arranging the data", [&] { data_.continue_from(session::data_record_from_json(record, "rank 0"), job_); }, deadline_);
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
     steps_done_ = from_rank_0(saved_ ? saved_->manifest.step : 0);
     oldest_step_ = from_rank_0(saved_ ? checkpoint::list(allocation_.run()).front().step : 0);
+  }
+
+  /// The record of the data that goes on, empty where the checkpoint has none. Says what is changed, and refuses what cannot be: by the
+  /// options that were changed, not by what follows from them.
+  std::string require_same_run() {
+    const auto changed = changed_options(job_, *saved_);
+    const auto since = text("changed since step ", saved_->manifest.step, ": ");
+    std::string record;
+    try {
+      session::require_same_run(job_, data_.fingerprint, *saved_);
+      if (!saved_->manifest.data.empty()) record = continued_record();
+    } catch (const session::OtherRun& other) {
+      if (changed.fixed.empty()) throw;
+      throw session::OtherRun{saved_->directory.string(), text(since, changed.fixed, " (", other.difference(), ")")};
+    }
+    place_.changed = changed.accepted;
+    if (!changed.accepted.empty()) log::info(since, changed.accepted);
+    return record;
   }
 
   std::int64_t from_rank_0(std::int64_t value) const {

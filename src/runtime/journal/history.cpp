@@ -26,6 +26,7 @@ void add_starts(Histories& all, const Metrics& metrics) {
     auto& h = of(all, start.incarnation);
     h.first_step = h.last_step = start.step;
     h.plan = start.plan;
+    h.changed = start.changed;
     h.host = start.host;
     h.ranks = start.ranks;
     h.ended = std::max(h.ended, start.time);

@@ -60,6 +60,7 @@ StartRecord read_start(const Json& json) {
   r.plan = json.get_string("plan");
   r.host = json.get_string("host");
   r.version = json.get_string("version");
+  if (json.has("changed")) r.changed = json.get_string("changed");
   return r;
 }
 DevicesRecord read_devices(const Json& json) {

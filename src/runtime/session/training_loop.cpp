@@ -88,6 +88,7 @@ void TrainingLoop::begin_metrics() {
   start.plan = in_.plan_summary;
   start.host = in_.active.host(Rank{0});
   start.version = FLOTILLA_VERSION;
+  start.changed = in_.changed;
   metrics_->write(start);
   note_data();
 }

@@ -49,6 +49,7 @@ struct LoopInput {
   std::optional<NextPlan> next_phase;  ///< its plan
   double peak_flops = 0;               ///< of all devices of the active ranks together, FLOP/s
   std::string plan_summary;
+  std::string changed;                                     ///< options that alter the run, since the checkpoint that it goes on from
   simulate::Forecast forecast;                             ///< of the plan, with its timeline; the active ranks' rank 0 has it
   std::optional<Seconds> ends;                             ///< of the job's time, on the clock of flotilla::now()
   std::optional<PlanChange> change;                        ///< the run goes on after this
