@@ -132,6 +132,45 @@ TEST_F(Report, TellsEveryStart) {
   EXPECT_DOUBLE_EQ(starts[2].get_double("last_loss"), -2);
 }
 
+TEST_F(Report, ARefusedStartIsNoIncarnation) {
+  auto held = RunDirectory::open(run_, {.job = "78"});
+  MetricsWriter{run_, 4}.write(StopRecord{12, ExitCode::bad_input, "changed since step 12: seed 1 -> 2", 4000, 0, true});
+  write_outcome(run_, {4, 0, "n1", ExitCode::bad_input, "changed since step 12: seed 1 -> 2"});
+  held.release();
+  const auto report = json();
+  EXPECT_EQ(report.get_int64("steps"), 12);
+  EXPECT_EQ(report.at("incarnations").size(), 3u);
+  EXPECT_EQ(report.at("refused_start").get_int("exit_code"), 65);
+  EXPECT_EQ(report.at("refused_start").get_string("reason"), "changed since step 12: seed 1 -> 2");
+  incarnation(5, 12, 13, {}, 5000);  // one that went on
+  EXPECT_FALSE(json().has("refused_start"));
+  EXPECT_EQ(json().at("incarnations").size(), 4u);
+}
+
+TEST_F(Report, AStartThatEndedBeforeItsStepsTakesNoneAway) {
+  RunDirectory::open(run_, {.job = "78"}).release();  // killed while it measured
+  EXPECT_EQ(json().get_int64("steps"), 12);
+}
+
+TEST_F(Report, IterationsAfterTheNewestCheckpointAreNotSafe) {
+  {
+    MetricsWriter writer{run_, 4};
+    writer.write(StartRecord{.step = 12, .time = 4000});
+    for (std::int64_t step = 13; step <= 17; ++step) writer.write(StepRecord{.step = step, .time = 4001});
+    writer.write(CheckpointRecord{.step = 13, .time = 4002});
+  }
+  const auto killed = json();
+  EXPECT_EQ(killed.get_int64("unsaved_steps"), 4);
+  EXPECT_EQ(killed.at("incarnations").items().back().get_int64("unsaved_steps"), 4);
+  const RunReport report{"run", read_history(run_), std::vector<RunCost>(4)};
+  tests::expect_contains(run_report_text(report, {}, 100),
+                         "lost       3 iterations repeated, 6.00 s; 4 iterations after the newest\n           checkpoint\n");
+  tests::expect_contains(run_report_text(report, {}, 100), "  lost         4 iterations after the newest checkpoint");
+  auto running = RunDirectory::open(run_);
+  EXPECT_EQ(running.incarnation(), 4);
+  EXPECT_EQ(json().get_int64("unsaved_steps"), 0) << "it will save them";
+}
+
 TEST_F(Report, NonsenseIsRefusedBeforeAnythingIsPrinted) {
   const auto whole = content(metrics_file(run_));
   for (const char* nonsense : {R"({"event": "checkpoint", "step": 1, "time": 1e300, "incarnation": 3, "bytes": 1, "seconds": 1})",

@@ -53,6 +53,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(PhaseRecord{.phase = "a", .length = 1, .global_batch = 1});
   writer.write(SlowRecord{});
   writer.write(StopRecord{});
+  writer.write(StopRecord{.refused = true});
   write_outcome(run, {.incarnation = 1});
   held.release();
   expect_documented(metrics_file(run), "metrics.jsonl");

@@ -87,7 +87,13 @@ TEST(Metrics, ACorrectionHasALineForEachTypeAndKindOfLink) {
   auto record = correction();
   EXPECT_NE(correction_in_words(record).find("by the corrected profile"), std::string::npos);
   EXPECT_NE(correction_in_words(record).find("; profile-corrected.json"), std::string::npos);
+  EXPECT_EQ(correction_in_short(record),
+            "operations of cpu \"x\" take 1.3 times as long as in the profile, messages between hosts 2.1 times; the next start plans with "
+            "profile-corrected.json");
+  record.figures[1].measured_seconds = 0.05003;
+  EXPECT_NE(correction_in_short(record).find("messages between hosts 50 times;"), std::string::npos) << "two digits";
   record.file.clear();
+  EXPECT_NE(correction_in_short(record).find("the profile stays"), std::string::npos);
   EXPECT_NE(correction_in_words(record).find("not nearer"), std::string::npos);
 }
 

@@ -1,4 +1,6 @@
 // A run that is stopped by a signal and goes on: under its own plan to the bit, under others within rounding, on the same sequences always.
+#include "flotilla/journal/history.hpp"
+#include "flotilla/journal/outcome.hpp"
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -140,6 +142,21 @@ TEST(Names, ARunDirectoryOf230CharactersIsSavedAndResumed) {
   EXPECT_NE(again.out.find("resumed after step 2"), std::string::npos) << again.out;
 }
 
+TEST(Finished, ARunSaysSoBeforeItMeasuresAnything) {
+  const auto there = folder() / "finished";
+  ASSERT_EQ(run(train(there, ranks, {"--training.steps=2"})).code, 0);
+  const auto lines = journal::read_metrics(there).starts.size();
+  const auto again = run(train(there, ranks, {"--training.steps=2", "--probe.fresh-for=0s"}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.err, "flotilla: all 2 steps are done: nothing to do (--training.steps)\n");
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(journal::read_metrics(there).starts.size(), lines);
+  const auto outcome = journal::read_outcome(there);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->exit_code, ExitCode::done);
+  EXPECT_EQ(outcome->step, 2);
+}
+
 /// One stopped run, which tests copy.
 const Stopped& stopped_once() {
   static const Stopped stopped = stop_by(SIGTERM, "SIGTERM", 0);
@@ -222,6 +239,8 @@ TEST(Changed, AnotherTrainingIsRefused) {
   }
   EXPECT_EQ(committed(there), before);
   EXPECT_EQ(debris(there), Words{});
+  EXPECT_EQ(journal::read_metrics(there).refusals.size(), std::size(changes));
+  EXPECT_EQ(journal::read_history(there).size(), 1u) << "a start that was refused is none of the run's";
 }
 
 TEST(Changed, OptionsOfTheUpdatesAreToldInTheTerminalAndInTheJournal) {

@@ -259,7 +259,7 @@ page::Gantt incarnations_gantt(const RunReport& report) {
                             text(who, ": ", h.steps() - h.lost_steps, " iterations; ended: ", end_in_words(h))});
     if (h.lost_steps > 0 && h.ended > lost)
       gantt.bars.push_back(
-          {row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds))});
+          {row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds, 0))});
   }
   return gantt;
 }
@@ -275,7 +275,9 @@ Markup incarnations_table(const RunReport& report) {
   for (std::size_t i = 0; i < report.incarnations.size(); ++i) {
     const auto& h = report.incarnations[i];
     rows.push_back({text(h.number), date(h.launched), h.job, to_string(Seconds{h.seconds()}), mix_in_words(h), iterations_in_words(h),
-                    loss_in_words(h), h.lost_steps == 0 ? "–" : lost_in_words(h.lost_steps, h.lost_seconds), end_in_words(h)});
+                    loss_in_words(h),
+                    h.lost_steps + h.unsaved_steps == 0 ? "–" : lost_in_words(h.lost_steps, h.lost_seconds, h.unsaved_steps),
+                    end_in_words(h)});
   }
   return page::table(
       {{"", true}, {"launched", true}, {"job"}, {"ran", true}, {"devices"}, {"iterations", true}, {"loss", true}, {"lost"}, {"ended"}},

@@ -119,7 +119,7 @@ JsonLine members(const SlowRecord& r) {
   return line;
 }
 JsonLine members(const StopRecord& r) {
-  auto line = event("stop", r.step);
+  auto line = event(r.refused ? "refused" : "stop", r.step);
   line.add("exit_code", static_cast<int>(r.exit_code)).add("reason", r.reason);
   return line;
 }
