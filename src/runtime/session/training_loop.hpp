@@ -116,11 +116,10 @@ class TrainingLoop {
   void check_forecast(Seconds took);
   void check_speed(Seconds took);
   /// What the first iterations prove of the profile: says it, writes it, and plans again where that is wanted.
-  void check_profile(Seconds took);
-  void correct_profile(const monitor::Proof&);
+  std::string correct_profile(const monitor::Proof&);
   /// Plans again beside the steps, with what is slow now.
   void search_again();
-  void tell(const monitor::ForecastComparison&);
+  void tell(const monitor::ForecastComparison&, const std::string& why);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
   /// Of each source, and their mean by weight. Collective.
@@ -161,6 +160,8 @@ class TrainingLoop {
   checkpoint::Manifest completed(checkpoint::Manifest) const;
   checkpoint::SaveOptions save_options() const;
   void note_saved(journal::CheckpointRecord);
+  std::string room_in_words() const;
+  void tell_room(Bytes of_a_checkpoint) const;
   /// Where it follows from failures: the time to the next checkpoint, and what a user is told of it. On the active ranks' rank 0.
   void begin_interval();
   void choose_interval(const SaveCost&);
@@ -184,6 +185,7 @@ class TrainingLoop {
   std::int64_t saved_;                 ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   std::int64_t in_run_;                ///< the same in the run directory
   Seconds last_save_;
+  bool told_room_ = false;
   SaveRetry retry_;
   struct {
     std::int64_t step = 0;
