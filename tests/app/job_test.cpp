@@ -125,6 +125,19 @@ TEST(ChangedOptions, OfAnotherVersionAreNotGuessed) {
   tests::expect_contains(::testing::internal::GetCapturedStderr(), "what changed since step 37 is not known: run/step-37/manifest.json");
 }
 
+TEST(Job, TokensSayHowManySteps) {
+  const Words small{"--data.train", "a.txt", "--training.global-batch", "4", "--training.length", "16"};
+  const auto job = [&](Words more) {
+    more.insert(more.begin(), small.begin(), small.end());
+    return read(more);
+  };
+  EXPECT_EQ(job({"--training.tokens", "1M"}).training.steps, 15'625);
+  EXPECT_EQ(job({"--tokens", "65"}).training.steps, 2) << "rounded up";
+  EXPECT_NE(std::string{refused({"--tokens", "1M", "--training.steps", "7"}).what()}.find("training.steps says it, too"),
+            std::string::npos);
+  EXPECT_NE(std::string{refused({"--tokens", "many"}).what()}.find("write for example 300B"), std::string::npos);
+}
+
 TEST(Job, TheConfigurationIsAJobFileThatReadsTheSame) {
   const TemporaryFolder folder;
   const auto first = read(

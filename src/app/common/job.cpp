@@ -4,6 +4,7 @@
 #include <set>
 
 #include "app/common/refuse.hpp"
+#include "app/common/run_length.hpp"
 #include "app/common/submit_options.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -398,6 +399,12 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   job.architecture.frozen = job.training.freeze;
   job.architecture.lora = lora_of(job);
   if (job.training.length == 0) job.training.length = job.architecture.positions;
+  if (!job.tokens.empty()) {
+    if (!job.phases.empty()) refuse(job, "training.tokens", "the phases say how many iterations there are; remove this");
+    const auto &steps = setting(job, "training.steps"), &tokens = setting(job, "training.tokens");
+    if (steps.origin == tokens.origin) refuse(job, "training.tokens", "training.steps says it, too; remove one of them");
+    if (steps.origin < tokens.origin) job.training.steps = iterations_for(tokens, job.training.global_batch, job.training.length);
+  }
   check(job, need);
   return job;
 }

@@ -22,6 +22,7 @@ struct Job : session::RunConfig {
     std::string config;  ///< path of a Hugging Face config.json; empty: `name` is built in
     std::optional<double> dropout, attention_dropout;
   } model;
+  std::string tokens;  ///< training.tokens, which decides training.steps; empty: not told
   struct LoraOptions {
     int rank = 0;                      ///< 0: none
     double alpha = 0;                  ///< 0: the rank
