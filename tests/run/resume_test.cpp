@@ -1,4 +1,6 @@
 // A run that is stopped by a signal and goes on: under its own plan to the bit, under others within rounding, on the same sequences always.
+#include <sched.h>
+
 #include "flotilla/journal/history.hpp"
 #include "flotilla/journal/outcome.hpp"
 #include "run/training.hpp"
@@ -155,6 +157,29 @@ TEST(Finished, ARunSaysSoBeforeItMeasuresAnything) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->exit_code, ExitCode::done);
   EXPECT_EQ(outcome->step, 2);
+}
+
+TEST(Launcher, QuietLeavesOurLineAlone) {
+  const auto ended =
+      run(mpirun(ranks) + Words{"--quiet", FLOTILLA_BINARY, "train"} + options(folder() / "none", ranks) + Words{"--training.steps=0"});
+  EXPECT_EQ(ended.code, 64);
+  EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+}
+
+TEST(Launcher, ThatKeepsCpusFromTheRanksIsNamedOnce) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "there is one CPU";
+  int first = 0;
+  while (!CPU_ISSET(first, &mine)) ++first;
+  const auto job = Words{FLOTILLA_BINARY, "train"} + options(folder() / "bound", 1) + Words{"--training.steps=1"};
+  const auto bound = with(mpirun(1) + Words{"taskset", "-c", std::to_string(first)} + job, "--run.threads=", "0");
+  const auto ended = run(bound);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const std::string line = " hardware threads: the launcher binds them to cores; write mpirun --bind-to none";
+  ASSERT_NE(ended.err.find(line), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find(line), ended.err.rfind(line)) << ended.err;
 }
 
 /// One stopped run, which tests copy.
