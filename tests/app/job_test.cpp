@@ -135,6 +135,7 @@ TEST(Job, TokensSayHowManySteps) {
   EXPECT_EQ(job({"--tokens", "65"}).training.steps, 2) << "rounded up";
   EXPECT_NE(std::string{refused({"--tokens", "1M", "--training.steps", "7"}).what()}.find("training.steps says it, too"),
             std::string::npos);
+  EXPECT_NE(std::string{refused({"--tokens", "100000T", "--training.length", "16"}).what()}.find("iterations"), std::string::npos);
   EXPECT_NE(std::string{refused({"--tokens", "many"}).what()}.find("write for example 300B"), std::string::npos);
 }
 

@@ -8,6 +8,7 @@
 #include "app/common/submit_options.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -404,6 +405,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     const auto &steps = setting(job, "training.steps"), &tokens = setting(job, "training.tokens");
     if (steps.origin == tokens.origin) refuse(job, "training.tokens", "training.steps says it, too; remove one of them");
     if (steps.origin < tokens.origin) job.training.steps = iterations_for(tokens, job.training.global_batch, job.training.length);
+    if (job.training.steps > most_run_steps) refuse(job, "training.tokens", "are more than ", most_run_steps, " iterations");
   }
   check(job, need);
   return job;
