@@ -169,6 +169,10 @@ TEST(Changes, SayHowManyWereCompared) {
   bench::tests::figure_of(after.nodes[0], "step").value *= 3;
   const auto words = changes_text(bench::compare(before, after), 80);
   EXPECT_EQ(words.find("n0: known-answer step 12.0 ms, was 4.00 ms: 200 % worse\n"), 0u) << words;
+  EXPECT_NE(words.find("\nfigure "), std::string::npos) << words;
+  EXPECT_NE(words.find("\nstep               2  n0        4.00 ms     12.0 ms  200 % worse\n"), std::string::npos) << words;
+  EXPECT_EQ(std::ranges::count(words, '\n'), 1 + 1 + 2 + 7 + 1 + 1) << "a line for the change, a row for each of seven figures\n" << words;
+  EXPECT_NE(words.find("3.00 GB/s         none\n"), std::string::npos) << words;
   EXPECT_NE(words.find("14 figures compared, 1 change for the worse beyond tolerance\n"), std::string::npos) << words;
 }
 

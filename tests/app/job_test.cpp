@@ -1,4 +1,6 @@
 #include "app/common/job.hpp"
+#include "app/train/changed_options.hpp"
+#include "flotilla/session/run_schedule.hpp"
 #include "flotilla/session/same_run.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
@@ -92,6 +94,76 @@ every-time = "10min"
   EXPECT_EQ(job.job_file, file);
   EXPECT_NE(job.configuration.find("steps = 9                               # command line"), std::string::npos) << job.configuration;
   EXPECT_NE(job.configuration.find(file + ":10:16"), std::string::npos) << job.configuration;
+}
+
+checkpoint::Loaded saved_by(const Job& job) {
+  checkpoint::Loaded saved{"run/step-37", {}};
+  saved.manifest.step = 37;
+  saved.manifest.provenance = session::provenance_of(session::run_schedule(job, std::nullopt));
+  saved.manifest.provenance.emplace_back("configuration", job.configuration);
+  return saved;
+}
+
+TEST(ChangedOptions, OfTheUpdatesAreNamedOneByOne) {
+  const Words job{"--data.train", "a.txt", "--training.steps", "60", "--training.learning-rate", "1e-3"};
+  const auto saved = saved_by(read(job));
+  const auto changed = [&](Words more) {
+    more.insert(more.begin(), job.begin(), job.end() - 2);
+    return changed_options(read(more), saved);
+  };
+  EXPECT_EQ(changed({"--training.learning-rate", "5e-4"}).accepted, "learning-rate 0.001 -> 0.0005");
+  EXPECT_EQ(changed({"--training.learning-rate", "0.001"}).accepted, "") << "another spelling";
+  const Words same{"--training.learning-rate", "1e-3"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), same.begin(), same.end());
+    return changed(more);
+  };
+  EXPECT_EQ(with({"--training.weight-decay", "0.2", "--training.warmup-steps", "10"}).accepted,
+            "warmup-steps 0 -> 10, weight-decay 0.1 -> 0.2");
+  EXPECT_EQ(with({"--training.precision", "bf16", "--model.dropout", "0.1", "--comm.reduction", "nccl"}).accepted,
+            "comm.reduction ordered -> nccl, model.dropout unset -> 0.1, precision fp32 -> bf16");
+  EXPECT_EQ(with({"--training.learning-rate-schedule", "wsd"}).accepted, "cooldown-steps 0 -> 6, learning-rate-schedule cosine -> wsd");
+  EXPECT_EQ(with({"--training.learning-rate-schedule", "cosine"}).accepted, "") << "as it was";
+  for (const char* option : {"--run.log-every", "--checkpoint.keep", "--run.threads", "--training.evaluate-every"})
+    EXPECT_EQ(with({option, "7"}).accepted, "") << option;
+}
+
+TEST(ChangedOptions, ThatMakeAnotherRunAreNamedApart) {
+  const auto saved = saved_by(read({"--data.train", "a.txt"}));
+  const auto changed = changed_options(read({"--data.train", "b.txt", "--training.seed", "2", "--training.clip", "2"}), saved);
+  EXPECT_EQ(changed.fixed, "data.train a.txt -> b.txt, seed 1 -> 2");
+  EXPECT_EQ(changed.accepted, "clip 1 -> 2");
+}
+
+TEST(ChangedOptions, OfPhasesAreNamedByTheirNumber) {
+  const TemporaryFolder folder;
+  const std::string head = "[data]\ntrain = [\"a.txt\"]\n[[phase]]\nname = \"one\"\nsteps = 20\n[[phase]]\nname = \"two\"\nsteps = ";
+  const auto saved = saved_by(read({folder.write("job.toml", head + "30\n")}));
+  const auto changed = changed_options(read({folder.write("other.toml", head + "40\nglobal-batch = 8\n")}), saved);
+  EXPECT_EQ(changed.accepted, "phase[2].global-batch 0 -> 8, phase[2].steps 30 -> 40, steps 50 -> 60");
+}
+
+TEST(ChangedOptions, OfAnotherVersionAreNotGuessed) {
+  const auto job = read({"--data.train", "a.txt"});
+  auto saved = saved_by(job);
+  saved.manifest.provenance.back().second += "[later]\nkey = 1\n";
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(changed_options(read({"--data.train", "a.txt", "--training.clip", "2"}), saved).accepted, "");
+  tests::expect_contains(::testing::internal::GetCapturedStderr(), "what changed since step 37 is not known: run/step-37/manifest.json");
+}
+
+TEST(Job, TokensSayHowManySteps) {
+  const Words small{"--data.train", "a.txt", "--training.global-batch", "4", "--training.length", "16"};
+  const auto job = [&](Words more) {
+    more.insert(more.begin(), small.begin(), small.end());
+    return read(more);
+  };
+  EXPECT_EQ(job({"--training.tokens", "1M"}).training.steps, 15'625);
+  EXPECT_EQ(job({"--tokens", "65"}).training.steps, 2) << "rounded up";
+  EXPECT_NE(std::string{refused({"--tokens", "1M", "--training.steps", "7"}).what()}.find("training.steps says it, too"),
+            std::string::npos);
+  EXPECT_NE(std::string{refused({"--tokens", "100000T", "--training.length", "16"}).what()}.find("iterations"), std::string::npos);
+  EXPECT_NE(std::string{refused({"--tokens", "many"}).what()}.find("write for example 300B"), std::string::npos);
 }
 
 TEST(Job, TheConfigurationIsAJobFileThatReadsTheSame) {

@@ -451,6 +451,23 @@ TEST_F(Plan, AWholeRunIsSummedUp) {
     expect_refused(far_apart + Words{text("--tokens=", bad)}, 64, "write for example 300B");
 }
 
+TEST_F(Plan, AWholeRunHasLimits) {
+  const Words run_of = far_apart + Words{"--training.tokens=1B"};
+  const auto fastest = json(run_of).at("run");
+  const double cost = fastest.get_double("cost_usd"), time = fastest.get_double("seconds");
+  const auto cheaper = json(run_of + Words{text("--limit.run-cost=", 0.9 * cost, "usd")}).at("run");
+  EXPECT_LE(cheaper.get_double("cost_usd"), 0.9 * cost * (1 + 1e-9));
+  EXPECT_GE(cheaper.get_double("seconds"), time);
+  const auto in_time = json(run_of + Words{"--objective.minimise=cost", text("--limit.run-time=", 1.2 * time, "s")}).at("run");
+  EXPECT_LE(in_time.get_double("seconds"), 1.2 * time * (1 + 1e-9));
+  EXPECT_LE(in_time.get_double("cost_usd"), cost * (1 + 1e-9));
+  EXPECT_EQ(run(run_of + Words{text("--limit.run-time=", 0.1 * time, "s")}), 76) << "nothing is that fast";
+  for (const char* limit : {"--limit.run-time=20h", "--limit.run-cost=1500usd"})
+    expect_refused(far_apart + Words{limit}, 64, "how long is the run? write --training.tokens 15B");
+  expect_refused(run_of + Words{"--max-cost=3usd"}, 64, "did you mean '--limit.run-cost'");
+  expect_refused(run_of + Words{"--deadline=3h"}, 64, "did you mean '--limit.run-time'");
+}
+
 TEST_F(Plan, ExplainsIdleDevicesAndOneMoreNode) {
   const auto plain = json(far_apart);
   for (const char* key : {"idle", "one_more_node", "pareto"}) EXPECT_TRUE(plain.at(key).is_null()) << key;
@@ -540,6 +557,15 @@ TEST_F(Plan, RestrictionsAreKeptAndTold) {
     for (const auto& replica : stage.replicas) EXPECT_EQ(replica.device_type, plan.stages[0].replicas[0].device_type);
   run(small_ + Words{"--restrict=one-device-type,even-layers"});
   EXPECT_NE(out_.find("\nrestrict   even-layers, one-device-type\n"), std::string::npos) << out_;
+}
+
+/// As the help of --plan.shard-optimizer says.
+TEST_F(Plan, OptimizersAreShardedWhereThatIsFaster) {
+  const Words job{"--model.name=gpt2", "--training.global-batch=16", "--pool=A100-40=16/4", "--training.precision=fp16"};
+  const auto chosen = json(job), whole = json(job + Words{"--plan.shard-optimizer=false"});
+  EXPECT_TRUE(files::plan_from_json(chosen.at("plan")).shard_optimizer);
+  EXPECT_LT(chosen.at("forecast").get_double("iteration_seconds"), whole.at("forecast").get_double("iteration_seconds"))
+      << "it would fit without, and takes longer";
 }
 
 TEST_F(Plan, HowAPlanRunsCanBeFixed) {
@@ -732,12 +758,12 @@ tolerance = "1%"
   EXPECT_EQ(o.length, 128);
   EXPECT_EQ(o.pool.size(), 2u);
   EXPECT_EQ(o.restrict, Words{"even-layers"});
-  const auto objective = objective_of(o);
+  const auto objective = objective_of(o, 0);
   EXPECT_EQ(objective.goal, search::Goal::throughput);  // the command line beats the file
   EXPECT_EQ(objective.limits.usd_per_iteration, 100);
   EXPECT_EQ(objective.limits.devices, 6);
   EXPECT_EQ(o.tolerance, Share{0.01});
-  EXPECT_EQ(objective_of(read_planning_options(Words{file}, Words{})).goal, search::Goal::cost);
+  EXPECT_EQ(objective_of(read_planning_options(Words{file}, Words{}), 0).goal, search::Goal::cost);
 }
 
 TEST_F(Plan, OneJobFileServesTrainingToo) {

@@ -74,6 +74,15 @@ TEST_F(Report, TellsThePhases) {
                          "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
 }
 
+TEST_F(Report, TellsWhichOptionsAStartChanged) {
+  MetricsWriter{run_, 4}.write(StartRecord{.step = 12, .time = 4000, .changed = "clip 1 -> 2"});
+  const auto starts = json().at("incarnations").items();
+  EXPECT_FALSE(starts[2].has("changed"));
+  EXPECT_EQ(starts[3].get_string("changed"), "clip 1 -> 2");
+  const RunReport report{"run", read_history(run_), std::vector<RunCost>(4)};
+  tests::expect_contains(run_report_text(report, {}, 100), "  changed     clip 1 -> 2\n");
+}
+
 TEST_F(Report, TellsTheLossesOfEachSource) {
   EXPECT_FALSE(json().has("evaluations")) << "a run without";
   {
@@ -121,6 +130,45 @@ TEST_F(Report, TellsEveryStart) {
   EXPECT_EQ(starts[2].get_string("job"), "77");
   EXPECT_EQ(starts[2].at("devices").items().at(0).get_string("zone"), "v100");
   EXPECT_DOUBLE_EQ(starts[2].get_double("last_loss"), -2);
+}
+
+TEST_F(Report, ARefusedStartIsNoIncarnation) {
+  auto held = RunDirectory::open(run_, {.job = "78"});
+  MetricsWriter{run_, 4}.write(StopRecord{12, ExitCode::bad_input, "changed since step 12: seed 1 -> 2", 4000, 0, true});
+  write_outcome(run_, {4, 0, "n1", ExitCode::bad_input, "changed since step 12: seed 1 -> 2"});
+  held.release();
+  const auto report = json();
+  EXPECT_EQ(report.get_int64("steps"), 12);
+  EXPECT_EQ(report.at("incarnations").size(), 3u);
+  EXPECT_EQ(report.at("refused_start").get_int("exit_code"), 65);
+  EXPECT_EQ(report.at("refused_start").get_string("reason"), "changed since step 12: seed 1 -> 2");
+  incarnation(5, 12, 13, {}, 5000);  // one that went on
+  EXPECT_FALSE(json().has("refused_start"));
+  EXPECT_EQ(json().at("incarnations").size(), 4u);
+}
+
+TEST_F(Report, AStartThatEndedBeforeItsStepsTakesNoneAway) {
+  RunDirectory::open(run_, {.job = "78"}).release();  // killed while it measured
+  EXPECT_EQ(json().get_int64("steps"), 12);
+}
+
+TEST_F(Report, IterationsAfterTheNewestCheckpointAreNotSafe) {
+  {
+    MetricsWriter writer{run_, 4};
+    writer.write(StartRecord{.step = 12, .time = 4000});
+    for (std::int64_t step = 13; step <= 17; ++step) writer.write(StepRecord{.step = step, .time = 4001});
+    writer.write(CheckpointRecord{.step = 13, .time = 4002});
+  }
+  const auto killed = json();
+  EXPECT_EQ(killed.get_int64("unsaved_steps"), 4);
+  EXPECT_EQ(killed.at("incarnations").items().back().get_int64("unsaved_steps"), 4);
+  const RunReport report{"run", read_history(run_), std::vector<RunCost>(4)};
+  tests::expect_contains(run_report_text(report, {}, 100),
+                         "lost       3 iterations repeated, 6.00 s; 4 iterations after the newest\n           checkpoint\n");
+  tests::expect_contains(run_report_text(report, {}, 100), "  lost         4 iterations after the newest checkpoint");
+  auto running = RunDirectory::open(run_);
+  EXPECT_EQ(running.incarnation(), 4);
+  EXPECT_EQ(json().get_int64("unsaved_steps"), 0) << "it will save them";
 }
 
 TEST_F(Report, NonsenseIsRefusedBeforeAnythingIsPrinted) {

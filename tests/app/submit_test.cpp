@@ -346,6 +346,19 @@ TEST_F(Submit, SaysWhatIsWrong) {
   expect_refused(slurm_cluster_, {"--submit.account=a b"}, "account");
 }
 
+TEST_F(Submit, TheFileOfOIsTheScript) {
+  large_slurm_cluster().save(slurm_cluster_);
+  const auto file = folder_ / "job.sh";
+  const auto out = run(slurm_cluster_, {"-o", file.string()});
+  EXPECT_TRUE(content(file).starts_with("#!/")) << content(file);
+  EXPECT_NE(content(file).find("flotilla_job"), std::string::npos);
+  EXPECT_NE(out.find(file.string()), std::string::npos) << out;
+  EXPECT_EQ(out.find("flotilla_job"), std::string::npos) << "the terminal gets the table";
+  run(slurm_cluster_, {"-o", file.string(), "--format=json"});
+  EXPECT_TRUE(content(file).starts_with("{"));
+  expect_refused(slurm_cluster_, {"-o", file.string(), "--submit.script=" + file.string()}, "both name the script");
+}
+
 // What a site, a job or its place is called never becomes a command.
 TEST_F(Submit, HostileNamesStayNames) {
   const std::string evil = "x'; touch \"$(touch witness)\" `touch witness`\n#SBATCH --wrap=touch";

@@ -137,6 +137,30 @@ TEST_P(FullDisk, AStopWithoutRoomEndsWithinTheGracePeriod) {
   expect_resumes_after(newest);
 }
 
+TEST_P(FullDisk, TheEndSaysHowLongItWaitsForHowMuch) {
+  start({"--checkpoint.wait-for-room=2s"});
+  EXPECT_NE(process_->out().find("room for "), std::string::npos) << process_->out();
+  fill();
+  wait_for(trains_on);
+  signal(SIGUSR2);
+  const auto ended = end();
+  EXPECT_EQ(ended.code, 69) << ended.err;
+  const auto line = ended.err.find("waiting for room to save step");
+  ASSERT_NE(line, std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find(" more (--checkpoint.wait-for-room)", line), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("MiB are needed, ", line), std::string::npos) << ended.err;
+}
+
+/// Three checkpoints of 1.6 MiB, where two are kept, do not fit beside 60 MiB of 64.
+TEST_P(FullDisk, TheFirstSaveSaysHowManyMoreFit) {
+  std::ofstream{filler()} << std::string(60 << 20, 'x');
+  const auto ended = run(train(run_, ranks,
+                               {"--training.steps=8", "--checkpoint.every=2", "--checkpoint.wait-for-room=1s",
+                                text("--checkpoint.asynchronous=", GetParam() ? "true" : "false")}));
+  EXPECT_NE(ended.err.find("more of this size ("), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find(" are to come (--checkpoint.keep 2); make room or keep fewer"), std::string::npos) << ended.err;
+}
+
 TEST_P(FullDisk, AReadOnlyFileSystemIsWaitedFor) {
   start();
   // Another mount of the same folder over it: the metrics, which are open, keep their own.

@@ -42,7 +42,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   auto held = RunDirectory::open(run);
   MetricsWriter writer{run, 1};
   writer.write(StepRecord{.digest = "0", .sources = {{"a", 1, 1}}});
-  writer.write(StartRecord{});
+  writer.write(StartRecord{.changed = "clip 1 -> 2"});
   writer.write(DevicesRecord{.devices = {{"a", "b", 1, 1}}});
   writer.write(StartedRecord{});
   writer.write(EvaluationRecord{});
@@ -53,6 +53,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(PhaseRecord{.phase = "a", .length = 1, .global_batch = 1});
   writer.write(SlowRecord{});
   writer.write(StopRecord{});
+  writer.write(StopRecord{.refused = true});
   write_outcome(run, {.incarnation = 1});
   held.release();
   expect_documented(metrics_file(run), "metrics.jsonl");

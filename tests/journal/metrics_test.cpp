@@ -23,7 +23,7 @@ StepRecord step_of(std::int64_t step, double loss = 2.5) {
 TEST(Metrics, EveryRecordReadsBackAsWritten) {
   const RunFolder run;
   MetricsWriter writer{run, 4};
-  writer.write(StartRecord{10, 8, "2 stages: [0,4) 2x tp1 \"quoted\"", "n1", "0.1.0", 1000.25, 0});
+  writer.write(StartRecord{10, 8, "2 stages: [0,4) 2x tp1 \"quoted\"", "n1", "0.1.0", 1000.25, 0, "clip 1 -> 2"});
   auto step = step_of(11);
   step.digest = "0123456789abcdef";
   step.sources = {{"web", 2.25, 48}, {"\"code\"", 3, 16}};
@@ -87,7 +87,13 @@ TEST(Metrics, ACorrectionHasALineForEachTypeAndKindOfLink) {
   auto record = correction();
   EXPECT_NE(correction_in_words(record).find("by the corrected profile"), std::string::npos);
   EXPECT_NE(correction_in_words(record).find("; profile-corrected.json"), std::string::npos);
+  EXPECT_EQ(correction_in_short(record),
+            "operations of cpu \"x\" take 1.3 times as long as in the profile, messages between hosts 2.1 times; the next start plans with "
+            "profile-corrected.json");
+  record.figures[1].measured_seconds = 0.05003;
+  EXPECT_NE(correction_in_short(record).find("messages between hosts 50 times;"), std::string::npos) << "two digits";
   record.file.clear();
+  EXPECT_NE(correction_in_short(record).find("the profile stays"), std::string::npos);
   EXPECT_NE(correction_in_words(record).find("not nearer"), std::string::npos);
 }
 

@@ -120,15 +120,34 @@ TEST(CommandLine, ZeroDurationIsBelowItsLimit) {
   EXPECT_NE(message.find("above 0s, got '0s'"), std::string::npos) << message;
 }
 
-TEST(CommandLine, MissingValueAndRepetition) {
+TEST(CommandLine, MissingValue) {
   EXPECT_STREQ(command_line_error({"--training.steps"}).what(),
                "--training.steps: needs a value: an integer of at least 1; write for example --training.steps 100");
   EXPECT_EQ(command_line_error({"--training.steps", "--training.seed", "1"}).kind(), ErrorKind::usage);
   EXPECT_STREQ(command_line_error({"--training.steps=", "1"}).what(),
                "--training.steps: needs a value: an integer of at least 1; write for example --training.steps 100");
-  EXPECT_STREQ(command_line_error({"--training.steps", "1", "--training.steps", "2"}).what(),
-               "--training.steps is given 2 times ('1, 2'); keep one");
-  EXPECT_EQ(command_line_error({"--plan", "a", "--plan.file", "b"}).kind(), ErrorKind::usage);
+}
+
+TEST(CommandLine, OfAnOptionThatIsRepeatedTheLastCounts) {
+  Fields f;
+  auto t = table_of(f);
+  ::testing::internal::CaptureStderr();
+  t.read_command_line(
+      Arguments{"--training.steps", "1", "--plan", "a", "--training.steps=2", "--plan.file", "b", "--replan", "--plan.replan=false"});
+  EXPECT_EQ(f.steps, 2);
+  EXPECT_EQ(f.file, "b");
+  EXPECT_FALSE(f.replan);
+  const auto lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find("--training.steps is given 2 times ('1, 2'); the last one counts\n"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("--plan.file is given 2 times ('a, b')"), std::string::npos) << lines;
+}
+
+TEST(CommandLine, OneProcessOfALauncherSpeaks) {
+  ASSERT_EQ(::setenv("OMPI_COMM_WORLD_RANK", "1", 1), 0);
+  EXPECT_FALSE(is_first_process());
+  ASSERT_EQ(::setenv("OMPI_COMM_WORLD_RANK", "0", 1), 0);
+  EXPECT_TRUE(is_first_process());
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
 }
 
 TEST(CommandLine, AWrongValueLeavesTheFieldsAlone) {

@@ -13,7 +13,7 @@ using flotilla::probe::RankResources;
 using flotilla::probe::to_text;
 
 RankResources some() {
-  return {"AMD EPYC 9654 96-Core Processor", {{0, 1, 5, 191}, 2.5}, Bytes{1 << 25}, Bytes{123456789012}, Bytes{77}, 3, "us-east 1a",
+  return {"AMD EPYC 9654 96-Core Processor", {{0, 1, 5, 191}, 2.5}, 192, Bytes{1 << 25}, Bytes{123456789012}, Bytes{77}, 3, "us-east 1a",
           "oneDNN 2.6; Open MPI v4.1.4"};
 }
 

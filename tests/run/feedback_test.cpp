@@ -49,7 +49,10 @@ TEST(Feedback, AWrongProfileIsNamedCorrectedAndTheNextStartUsesIt) {
   EXPECT_EQ(first.file, "profile-corrected.json") << ended.err;
   EXPECT_FALSE(first.figures.empty());
   EXPECT_LT(std::abs(first.corrected_seconds - first.measured_seconds), std::abs(first.forecast_seconds - first.measured_seconds));
-  EXPECT_NE(ended.err.find("times as long as in the profile"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("operations of cpu:"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("profile-corrected.json"), std::string::npos) << ended.out;
+  for (const char* words : {"times as long", "than forecast", "error bar"})
+    EXPECT_EQ(ended.err.find(words), std::string::npos) << "said once, with the forecast\n" << ended.err;
 
   const auto corrections = files::corrections_of(files::Json::read(corrected_profile(run_)));
   ASSERT_FALSE(corrections.empty());

@@ -1,4 +1,8 @@
 // A run that is stopped by a signal and goes on: under its own plan to the bit, under others within rounding, on the same sequences always.
+#include <sched.h>
+
+#include "flotilla/journal/history.hpp"
+#include "flotilla/journal/outcome.hpp"
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -140,6 +144,44 @@ TEST(Names, ARunDirectoryOf230CharactersIsSavedAndResumed) {
   EXPECT_NE(again.out.find("resumed after step 2"), std::string::npos) << again.out;
 }
 
+TEST(Finished, ARunSaysSoBeforeItMeasuresAnything) {
+  const auto there = folder() / "finished";
+  ASSERT_EQ(run(train(there, ranks, {"--training.steps=2"})).code, 0);
+  const auto lines = journal::read_metrics(there).starts.size();
+  const auto again = run(train(there, ranks, {"--training.steps=2", "--probe.fresh-for=0s"}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.err, "flotilla: all 2 steps are done: nothing to do (--training.steps)\n");
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(journal::read_metrics(there).starts.size(), lines);
+  const auto outcome = journal::read_outcome(there);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->exit_code, ExitCode::done);
+  EXPECT_EQ(outcome->step, 2);
+}
+
+TEST(Launcher, QuietLeavesOurLineAlone) {
+  const auto ended =
+      run(mpirun(ranks) + Words{"--quiet", FLOTILLA_BINARY, "train"} + options(folder() / "none", ranks) + Words{"--training.steps=0"});
+  EXPECT_EQ(ended.code, 64);
+  EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+}
+
+TEST(Launcher, ThatKeepsCpusFromTheRanksIsNamedOnce) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "there is one CPU";
+  int first = 0;
+  while (!CPU_ISSET(first, &mine)) ++first;
+  const auto job = Words{FLOTILLA_BINARY, "train"} + options(folder() / "bound", 1) + Words{"--training.steps=1"};
+  const auto bound = with(mpirun(1) + Words{"taskset", "-c", std::to_string(first)} + job, "--run.threads=", "0");
+  const auto ended = run(bound);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const std::string line = " hardware threads: the launcher binds them to cores; write mpirun --bind-to none";
+  ASSERT_NE(ended.err.find(line), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find(line), ended.err.rfind(line)) << ended.err;
+}
+
 /// One stopped run, which tests copy.
 const Stopped& stopped_once() {
   static const Stopped stopped = stop_by(SIGTERM, "SIGTERM", 0);
@@ -208,7 +250,7 @@ TEST(Changed, AnotherTrainingIsRefused) {
   const Change changes[] = {{"--training.seed=", "2", "seed = 2"},
                             {"--training.length=", "16", "length = 16"},
                             {"--training.global-batch=", "4", "global-batch = 4"},
-                            {"--model.name=", "opt-tiny", "the training differs"},
+                            {"--model.name=", "opt-tiny", "model.name gpt2-tiny -> opt-tiny (the training differs"},
                             {"--data.train=", other_text.string(), "the training data has lost or changed a file"}};
   const auto there = copy_of(stopped_once().run, "changed");
   const auto before = committed(there);
@@ -216,11 +258,25 @@ TEST(Changed, AnotherTrainingIsRefused) {
     const auto ended = run(with(train(there, ranks, job(least_steps)), change.option, change.value));
     EXPECT_EQ(ended.code, 65) << change.option;
     const auto line = the_error(ended);
+    EXPECT_NE(line.find(text("changed since step ", stopped_once().step, ": ")), std::string::npos) << line;
     EXPECT_NE(line.find(there.string()), std::string::npos) << line;
     EXPECT_NE(line.find(change.expected), std::string::npos) << line;
   }
   EXPECT_EQ(committed(there), before);
   EXPECT_EQ(debris(there), Words{});
+  EXPECT_EQ(journal::read_metrics(there).refusals.size(), std::size(changes));
+  EXPECT_EQ(journal::read_history(there).size(), 1u) << "a start that was refused is none of the run's";
+}
+
+TEST(Changed, OptionsOfTheUpdatesAreToldInTheTerminalAndInTheJournal) {
+  ASSERT_GT(stopped_once().step, 0);
+  const auto there = copy_of(stopped_once().run, "tuned");
+  const auto steps = stopped_once().step + 1;
+  const auto ended = run(with(train(there, ranks, job(steps)), "--training.learning-rate=", "5e-4") + Words{"--training.weight-decay=0.2"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const auto changed = text("learning-rate 0.0003 -> 0.0005, steps ", endless, " -> ", steps, ", weight-decay 0.1 -> 0.2");
+  EXPECT_NE(ended.err.find(text("changed since step ", stopped_once().step, ": ", changed, "\n")), std::string::npos) << ended.err;
+  EXPECT_EQ(journal::read_metrics(there).starts.back().changed, changed);
 }
 
 }  // namespace

@@ -92,6 +92,15 @@ TEST(SameRun, TheSameTensorsAreFrozen) {
             "run/checkpoint");
 }
 
+TEST(SameRun, FewerStepsThanAreDoneAreRefusedAsSuch) {
+  auto now = config();
+  now.training.steps = 2;
+  EXPECT_EQ(refusal_of(now, "abc", saved_by(config())),
+            "run/checkpoint: 3 steps are done, the job says 2; write --training.steps 3 or more, or choose another --run.directory");
+  now.training.steps = 3;
+  EXPECT_NO_THROW(require_same_run(now, "abc", saved_by(config())));
+}
+
 TEST(SameRun, SamplesAndModelMayNot) {
   const auto saved = saved_by(config());
   auto now = config();
@@ -121,8 +130,8 @@ TEST(SameRun, KeepsItsDocumentsApartOrJoined) {
 
 TEST(SameRun, WhatAManifestCountsFitsTheJob) {
   auto saved = saved_by(config());
-  saved.manifest.step = 30;
-  EXPECT_NE(refusal_of(config(), "abc", saved).find("the number of sequences at that step differs: saved with '12', the job says '120'"),
+  saved.manifest.step = 4;
+  EXPECT_NE(refusal_of(config(), "abc", saved).find("the number of sequences at that step differs: saved with '12', the job says '16'"),
             std::string::npos);
   saved = saved_by(config());
   saved.manifest.seed = 2;

@@ -39,7 +39,7 @@ TEST(SaveRetry, ASaveThatWorksForgetsTheFailures) {
 }
 
 TEST(RoomWait, TriesUntilTheLastMomentAtWhichASaveFits) {
-  const RoomWait wait{Seconds{0}, Seconds{30}, Seconds{5}};
+  const RoomWait wait{Seconds{0}, Seconds{600}, Seconds{30}, Seconds{5}};
   EXPECT_EQ(wait.pause(Seconds{0}, 1), Seconds{1});
   EXPECT_EQ(wait.pause(Seconds{10}, 4), Seconds{8});
   EXPECT_EQ(wait.pause(Seconds{20}, 5), Seconds{3}) << "the last try begins 7 s before the end";
@@ -47,10 +47,18 @@ TEST(RoomWait, TriesUntilTheLastMomentAtWhichASaveFits) {
 }
 
 TEST(RoomWait, WithoutAnEndWaitsForAWhile) {
-  const RoomWait wait{Seconds{100}, std::nullopt, Seconds{5}};
+  const RoomWait wait{Seconds{100}, Seconds{600}, std::nullopt, Seconds{5}};
   EXPECT_EQ(wait.pause(Seconds{100}, 20), Seconds{15});
   EXPECT_EQ(wait.pause(Seconds{699}, 20), Seconds{1});
   EXPECT_EQ(wait.pause(Seconds{700}, 20), std::nullopt);
+}
+
+TEST(RoomWait, SaysSoAtOnceAndThenEverMoreSeldom) {
+  RoomWait wait{Seconds{100}, Seconds{600}, std::nullopt, Seconds{5}};
+  std::vector<double> lines;
+  for (double time = 100; time < 700; ++time)
+    if (wait.line_is_due(Seconds{time})) lines.push_back(time - 100);
+  EXPECT_EQ(lines, (std::vector<double>{0, 10, 20, 40, 80, 160, 320}));
 }
 
 }  // namespace

@@ -53,6 +53,15 @@ TEST(ThreadsPerRank, QuotaIsSharedByTheNode) {
   EXPECT_EQ(threads_per_rank(starved, 1), 1);
 }
 
+TEST(BoundThreads, AreIdleWhereALauncherKeepsThemFromEveryRank) {
+  EXPECT_TRUE(bound_threads({{{0}, 0}}, 64).some_idle());
+  EXPECT_EQ(bound_threads({{{0}, 0}, {{1}, 0}}, 64).used, 2);
+  EXPECT_FALSE(bound_threads({{{0}, 0}, {{1}, 0}}, 2).some_idle()) << "each its own core, all of them";
+  EXPECT_FALSE(bound_threads({{range(0, 64), 0}}, 64).some_idle());
+  EXPECT_FALSE(bound_threads({{range(0, 6), 6}}, 64).some_idle()) << "a quota gives no more";
+  EXPECT_TRUE(bound_threads({{{0}, 6}}, 64).some_idle());
+}
+
 TEST(ThreadsPerRank, NeverHandsOutMoreThanTheNodeHas) {
   std::mt19937 random{7};
   for (int round = 0; round < 200; ++round) {

@@ -70,6 +70,7 @@ struct Change {
   double worse = 0;      ///< relative; negative: better; 0 where no figure changed
   bool beyond = false;   ///< more than the kind's tolerance for the worse, or something that must not change
   std::string in_words;  ///< one line
+  std::string was, now;  ///< of a figure, with units
   bool operator==(const Change&) const = default;
 };
 /// Worst first. Figures of nodes in both reports, answers that changed under the same software, nodes that are gone.

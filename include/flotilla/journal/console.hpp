@@ -23,6 +23,9 @@ std::string checkpoint_line(const CheckpointRecord&, std::int64_t total_steps);
 std::vector<std::string> wrong_figures_in_words(const CorrectionRecord&);
 /// "after step 20: 71.3 ms forecast, 88.0 ms by the corrected profile, 90.1 ms measured; profile-corrected.json"
 std::string correction_in_words(const CorrectionRecord&);
+/// Both in one sentence for the terminal, in two digits: "operations of cpu:x take 1.3 to 1.4 times as long as in the profile, messages
+/// between hosts 2.1 times; the next start plans with profile-corrected.json".
+std::string correction_in_short(const CorrectionRecord&);
 
 /// Whether a step gets a line: every step on a terminal; else every `every` steps, and always the incarnation's first and the run's last.
 bool gets_line(std::int64_t step, std::int64_t first_step, std::int64_t total_steps, std::int64_t every, bool terminal);

@@ -21,6 +21,7 @@ struct IncarnationHistory {
   std::optional<ExitCode> exit_code;  ///< absent: it was killed before it could speak, or runs
   std::string reason;
   std::string plan, origin;  ///< summary; where the plan came from
+  std::string changed;       ///< options that alter the run, since the checkpoint that it went on from
   std::vector<InventoryEntry> devices;
   std::vector<CorrectionRecord> corrections;  ///< of the profile, by its first iterations under each plan
   std::vector<PlanRecord> plan_changes;       ///< while it ran, those that were refused too
@@ -29,6 +30,8 @@ struct IncarnationHistory {
   std::int64_t last_step = 0;   ///< when it ended
   std::int64_t lost_steps = 0;  ///< of its steps, done again by later incarnations
   double lost_seconds = 0;      ///< that those took
+  /// Of its steps, those after the newest checkpoint, which the next start does again; 0 while it runs.
+  std::int64_t unsaved_steps = 0;
   std::optional<double> first_loss, last_loss;
   std::int64_t checkpoints = 0;
   double checkpoint_seconds = 0;
@@ -40,8 +43,8 @@ struct IncarnationHistory {
   int hosts() const;
 };
 
-/// Every incarnation that left a trace, in order. Takes no lock. Throws Error{bad_input} where there is no run, or what a file says cannot
-/// be.
+/// Every incarnation that left a trace, in order, without starts that were refused. Takes no lock. Throws Error{bad_input} where there is
+/// no run, or what a file says cannot be.
 std::vector<IncarnationHistory> read_history(const std::filesystem::path& run);
 
 /// A phase of a run, in the iterations that count in the end.

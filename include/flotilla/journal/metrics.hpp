@@ -54,6 +54,7 @@ struct StartRecord {
   std::string version = {};  ///< of Flotilla
   double time = 0;
   int incarnation = 0;
+  std::string changed = {};  ///< options that alter the run, since the checkpoint: "learning-rate 0.001 -> 0.0005"; empty: none
 };
 
 /// Devices of one type in one zone.
@@ -214,6 +215,7 @@ struct StopRecord {
   std::string reason = {};
   double time = 0;
   int incarnation = 0;
+  bool refused = false;  ///< {"event": "refused"}: the start ended before it trained, and is no part of the run's history
 };
 
 /// Appends to RUN/metrics.jsonl, one write() a line. Rank 0 alone has one. Thread-safe. After opening nothing throws: metrics never stop
@@ -267,6 +269,7 @@ struct Metrics {
   std::vector<PhaseRecord> phases;
   std::vector<SlowRecord> slow;
   std::vector<StopRecord> stops;
+  std::vector<StopRecord> refusals;
   std::int64_t torn_bytes = 0;  ///< after the last line end: a killed writer's, ignored
 };
 
@@ -277,6 +280,8 @@ Metrics read_metrics(const std::filesystem::path& run_or_file);
 /// The run's history without what was lost and done again: a step that a later incarnation repeated counts in its last version, steps
 /// after the point a restart went back to are dropped. Steps increase strictly.
 std::vector<StepRecord> effective_steps(const Metrics&);
+/// The newest checkpoint that counts still, wherever it is: no later start went back to before it.
+std::optional<CheckpointRecord> newest_checkpoint(const Metrics&);
 /// Evaluations by step; one that was repeated counts in its last version.
 std::vector<EvaluationRecord> effective_evaluations(const Metrics&);
 

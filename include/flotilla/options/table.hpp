@@ -128,7 +128,7 @@ class Table {
   }
 
   /// Arguments after the command's name. Returns those that are no options, in order; everything after "--" is one of them.
-  /// Throws Error{usage}.
+  /// Of an option that is given more than once the last value counts, and a line says so. Throws Error{usage}.
   std::vector<std::string> read_command_line(std::span<const std::string> arguments);
   /// A TOML file. Throws Error{bad_input}: "file:line:column: what was expected".
   void read_file(const std::string& path);
@@ -179,6 +179,9 @@ class Table {
 
 /// This process's environment, "NAME=value" each.
 std::vector<std::string> environment();
+
+/// Of the processes that a launcher starts together, by their environment, the one that speaks where there is no world yet.
+bool is_first_process();
 
 /// "Boost 1.74.0, toml++ 3.3.0": what reads the options.
 std::string library_version();

@@ -44,8 +44,9 @@ struct Discovery {
   std::vector<Bytes> cache;              ///< by rank: its part of the node's last-level caches
   std::vector<char> crowded;             ///< by rank: 1 where it computes on a host that has fewer CPUs for the job than compute threads
   std::vector<double>
-      least_throttling;  ///< by rank: compute threads over the CPUs of its control group's quota; 1 where that does not bind
-  std::string software;  ///< versions of what runs underneath; those of all ranks where they differ
+      least_throttling;      ///< by rank: compute threads over the CPUs of its control group's quota; 1 where that does not bind
+  std::string idle_threads;  ///< a line of advice where a launcher keeps CPUs from the ranks; names the first such host
+  std::string software;      ///< versions of what runs underneath; those of all ranks where they differ
   std::string model_fingerprint;
 };
 Discovery discover(const comm::World&, const ProbeRequest&);

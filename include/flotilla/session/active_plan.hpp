@@ -33,6 +33,7 @@ struct RunContext {
   std::map<std::size_t, ChosenPlan> plans{};
   bool plan_is_given = false;                     ///< by --plan, which a restart would take again
   std::optional<checkpoint::LocalPlace> local{};  ///< where checkpoints of this rank go first
+  std::string changed{};                          ///< options that alter the run, since the checkpoint that it goes on from; for people
 
   const ChosenPlan& plan_of(std::size_t phase) const { return std::prev(plans.upper_bound(phase))->second; }
 };

@@ -29,6 +29,8 @@ class Incarnation {
   const comm::World& world() const { return world_; }
   const std::filesystem::path& run() const { return run_; }
   int incarnation() const { return incarnation_; }
+  /// Rank 0: of what was in the way of a clean start; empty otherwise.
+  std::string note() const { return lock_ ? lock_->note() : std::string{}; }
   const std::string& job() const { return job_; }
 
   /// Local: a signal reached this rank, or some rank asked through the watch. Says why.
@@ -50,6 +52,7 @@ class Incarnation {
   void close();
   comm::Watch* watch() { return watch_.get(); }
   StartProgress& start() { return *start_; }
+  const StartProgress& start() const { return *start_; }
 
  private:
   std::optional<signals::StopSignal> urgent_signal() const;

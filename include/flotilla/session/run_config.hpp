@@ -79,12 +79,13 @@ struct RunConfig {
     compute::AttentionKernel attention = compute::AttentionKernel::automatic;  ///< of GPUs
   } device;
   struct Checkpoint {
-    std::int64_t every = 0;     ///< steps; 0: off
-    Seconds every_time;         ///< 0: off
-    Seconds node_mtbf;          ///< mean time between failures of a node, which the time between checkpoints follows from; 0: off
-    int keep = 2;               ///< 0: all
-    bool asynchronous = false;  ///< written while training goes on, where there is memory for a copy of the state
-    std::string local;          ///< folder of each node that the newest goes to first, with %j, %N and $NAME; empty: none
+    std::int64_t every = 0;      ///< steps; 0: off
+    Seconds every_time;          ///< 0: off
+    Seconds node_mtbf;           ///< mean time between failures of a node, which the time between checkpoints follows from; 0: off
+    int keep = 2;                ///< 0: all
+    bool asynchronous = false;   ///< written while training goes on, where there is memory for a copy of the state
+    Seconds wait_for_room{600};  ///< for the last save, where nobody has said when the process is killed
+    std::string local;           ///< folder of each node that the newest goes to first, with %j, %N and $NAME; empty: none
   } checkpoint;
   struct Run {
     std::string directory = "flotilla-run";

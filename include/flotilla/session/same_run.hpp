@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "flotilla/base/error.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/session/run_config.hpp"
 
@@ -20,8 +21,18 @@ std::string training_identity(const RunConfig&, std::int64_t steps_done);
 /// of a run without any checkpoint, else as checkpoint::latest() does.
 std::optional<checkpoint::Loaded> checkpoint_to_resume(const std::filesystem::path& run, bool start_over);
 
+/// The job is not the one whose run is in the directory. The message ends in what to do.
+class OtherRun : public Error {
+ public:
+  OtherRun(const std::string& checkpoint, std::string difference);
+  const std::string& difference() const { return difference_; }
+
+ private:
+  std::string difference_;
+};
+
 /// A run that is continued must be the same run: other samples or another model would make its loss curve a lie. The data's fingerprint
-/// counts where the checkpoint has no record of the data (data_record.hpp). Throws Error{bad_input}.
+/// counts where the checkpoint has no record of the data (data_record.hpp). Throws OtherRun, and Error{bad_input} that names the option.
 void require_same_run(const RunConfig&, const std::string& data_fingerprint, const checkpoint::Loaded& saved);
 
 }  // namespace flotilla::session

@@ -30,6 +30,8 @@ class StartProgress {
 
   /// This rank is in a later phase now. On the main thread.
   void reach(StartPhase);
+  /// Devices, links and plan were good for the job; what follows is training.
+  bool accepted() const { return phase_ >= StartPhase::loading; }
   bool over() const { return phase_ == StartPhase::running; }
   /// How long each phase has taken on this rank; 0 for those that are not over or were passed over. On the main thread.
   const std::array<Seconds, start_phase_count>& took() const { return took_; }

@@ -35,6 +35,7 @@ struct NodeTopology {
   int numa_nodes = 0;
   int cores = 0;
   int processing_units = 0;  ///< hardware threads of the machine
+  int allowed = 0;           ///< of those, what the job was granted (cpuset)
   std::vector<int> usable;   ///< kernel numbers of the hardware threads this process may run on (binding, cpuset), ascending
   Bytes last_level_cache;    ///< all of the machine's together
   Bytes memory_total;        ///< of the machine

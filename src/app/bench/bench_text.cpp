@@ -1,10 +1,13 @@
 #include "app/bench/bench_text.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "app/bench/bench_load.hpp"
 #include "app/bench/bench_rows.hpp"
 #include "app/common/table.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/options/documents.hpp"
@@ -125,6 +128,28 @@ std::string bench_text(const BenchResult& result, int width) {
               findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against, "\n");
 }
 
+namespace {
+
+std::string change_in_words(double worse) {
+  constexpr double least_shown = 5e-4;
+  if (std::abs(worse) < least_shown) return "none";
+  return text(percent(std::abs(worse)), worse > 0 ? " worse" : " better");
+}
+
+/// A row for each figure: on how many nodes or links, and the one that is worst. `changes` begin with the worst.
+std::string compared_text(const std::vector<bench::Change>& changes) {
+  std::vector<const bench::Change*> worst;
+  std::map<std::string, int> nodes;
+  for (const auto& change : changes)
+    if (!change.now.empty() && nodes[change.what]++ == 0) worst.push_back(&change);
+  TextTable table{{{"figure"}, {"of", Align::right}, {"worst"}, {"was", Align::right}, {"is", Align::right}, {"change", Align::right}}};
+  for (const auto* change : worst)
+    table.add({change->what, text(nodes[change->what]), printable(change->host), change->was, change->now, change_in_words(change->worse)});
+  return table.empty() ? "" : table.print() + "\n";
+}
+
+}  // namespace
+
 std::string changes_text(const std::vector<bench::Change>& changes, int width) {
   std::string out;
   std::ptrdiff_t beyond = 0;
@@ -134,7 +159,8 @@ std::string changes_text(const std::vector<bench::Change>& changes, int width) {
     out += options::wrap(text(printable(change.host), ": ", printable(change.in_words)), 2, width) + "\n";
   }
   const auto compared = std::ranges::count_if(changes, [](const auto& change) { return change.what != "node"; });
-  return text(out, compared, " figures compared, ", beyond, beyond == 1 ? " change" : " changes", " for the worse beyond tolerance\n");
+  return text(out, out.empty() ? "" : "\n", compared_text(changes), compared, " figures compared, ", beyond,
+              beyond == 1 ? " change" : " changes", " for the worse beyond tolerance\n");
 }
 
 }  // namespace flotilla::app

@@ -4,9 +4,11 @@
 #include <set>
 
 #include "app/common/refuse.hpp"
+#include "app/common/run_length.hpp"
 #include "app/common/submit_options.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/steps.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -334,19 +336,22 @@ std::string tokenizer_of_weights(const Job& job) {
   return (found.empty() ? weights::tokenizer_in(weights::carried_folder(job.run.directory)) : found).string();
 }
 
-/// "data.source[1].weight" for the weight of the first.
-void add_entries(std::vector<options::Setting>& settings, const options::Table::Entries& list) {
-  int number = 0;
-  for (const auto& entry : list.all()) {
-    ++number;
-    for (auto setting : entry.settings()) {
-      setting.name = text(list.name, "[", number, "]", setting.name.substr(list.name.size()));
-      settings.push_back(std::move(setting));
+}  // namespace
+
+std::vector<options::Setting> all_settings(const options::Table& table) {
+  auto settings = table.settings();
+  for (const auto& list : table.entries()) {
+    int number = 0;
+    for (const auto& entry : list.all()) {
+      ++number;
+      for (auto setting : entry.settings()) {
+        setting.name = text(list.name, "[", number, "]", setting.name.substr(list.name.size()));
+        settings.push_back(std::move(setting));
+      }
     }
   }
+  return settings;
 }
-
-}  // namespace
 
 bool config_counts(const options::Table& table) {
   const auto name = table.describe("model.name"), config = table.describe("model.config");
@@ -397,8 +402,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     job.training.steps = session::declared_steps(job);
   if (!config_counts(table)) job.model.config.clear();
   if (table.describe("data.train").origin > options::Origin::job_file) job.data.sources.clear();
-  job.settings = table.settings();
-  for (const auto& list : table.entries()) add_entries(job.settings, list);
+  job.settings = all_settings(table);
   job.configuration = options::to_toml(table);
   for (auto* name : {&job.weights, &job.run.from})  // one spelling: it is part of the run's identity
     while (name->size() > 1 && name->ends_with('/')) name->pop_back();
@@ -408,6 +412,13 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   job.architecture.frozen = job.training.freeze;
   job.architecture.lora = lora_of(job);
   if (job.training.length == 0) job.training.length = job.architecture.positions;
+  if (!job.tokens.empty()) {
+    if (!job.phases.empty()) refuse(job, "training.tokens", "the phases say how many iterations there are; remove this");
+    const auto &steps = setting(job, "training.steps"), &tokens = setting(job, "training.tokens");
+    if (steps.origin == tokens.origin) refuse(job, "training.tokens", "training.steps says it, too; remove one of them");
+    if (steps.origin < tokens.origin) job.training.steps = iterations_for(tokens, job.training.global_batch, job.training.length);
+    if (job.training.steps > most_run_steps) refuse(job, "training.tokens", "are more than ", most_run_steps, " iterations");
+  }
   check(job, need);
   return job;
 }

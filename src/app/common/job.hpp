@@ -22,6 +22,7 @@ struct Job : session::RunConfig {
     std::string config;  ///< path of a Hugging Face config.json; empty: `name` is built in
     std::optional<double> dropout, attention_dropout;
   } model;
+  std::string tokens;  ///< training.tokens, which decides training.steps; empty: not told
   struct LoraOptions {
     int rank = 0;                      ///< 0: none
     double alpha = 0;                  ///< 0: the rank
@@ -70,6 +71,9 @@ std::string config_of_weights(const Job&);
 
 /// What a command is going to do with the job.
 enum class Need { model, data };
+
+/// Of the table and of the entries of its lists: "data.source[1].weight" for the weight of the first.
+std::vector<options::Setting> all_settings(const options::Table&);
 
 /// Reads the arguments after the command's name (at most one operand: the job file), the environment and the job file; resolves the model;
 /// checks. Throws Error: usage for what stands on the command line, else bad_input, naming the place.

@@ -164,9 +164,11 @@ void add_data(Table& t, Job::Data& d) {
   t.add_entries<Job::DataSource>("data.source", "Sources of a mixture, instead of data.train", &d.sources, add_source);
 }
 
-void add_training(Table& t, Job::Training& r) {
+void add_training(Table& t, Job::Training& r, std::string& tokens) {
   t.section("training", "The training run");
   t.add("training.steps", &r.steps, "iterations to run, counted from the start of the run", {.minimum = 1, .maximum = most_run_steps});
+  t.add("training.tokens", &tokens, "tokens to train on, such as 15B, in place of training.steps: as many iterations as that takes",
+        {.value = "N[M|B|T]", .unset = "training.steps count", .example = "15B", .alias = "tokens"});
   t.add("training.global-batch", &r.global_batch, "global batch size in sequences per iteration", {.minimum = 1, .maximum = 1 << 24});
   t.add("training.length", &r.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
   t.add("training.precision", &r.precision,
@@ -257,8 +259,10 @@ void add_constraints(Table& t, Job::Plan& p) {
         {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
   t.add("plan.sequence-parallel", &p.sequence_parallel,
         "sequence parallelism: outside the tensor-parallel GEMMs, shard activations along the sequence dimension", perhaps());
-  t.add("plan.shard-optimizer", &p.shard_optimizer,
-        "shard optimizer states across data-parallel replicas (ZeRO-1); auto: only if nothing else fits in memory", perhaps());
+  t.add(
+      "plan.shard-optimizer", &p.shard_optimizer,
+      "shard optimizer states across data-parallel replicas (ZeRO-1); auto: where iterations are shorter so, or nothing else fits in memory",
+      perhaps());
   t.add("plan.recompute", &p.recompute, "activation recomputation (checkpointing)", recomputes());
   t.add("plan.cuts", &p.cuts,
         "layer boundaries of all stages, from 0 to the number of layers (blocks + 2: embedding and head count as layers)",
@@ -291,6 +295,10 @@ void add_running(Table& t, Job& job) {
   t.add("checkpoint.keep", &job.checkpoint.keep, "number of newest checkpoints to keep; 0 keeps all", {.minimum = 0});
   t.add("checkpoint.asynchronous", &job.checkpoint.asynchronous,
         "train on while a checkpoint is written, from a copy in memory if there is room for one");
+  t.add("checkpoint.wait-for-room", &job.checkpoint.wait_for_room,
+        "how long the last save waits if the run directory is full or away and nobody says when the process is killed; then the run ends "
+        "with 69",
+        {.minimum = 0});
   t.add(
       "checkpoint.local", &job.checkpoint.local,
       "folder on each node that checkpoints go to first, drained into the run directory beside the steps; $NAME, %j (job ID) and %N (host) "
@@ -385,7 +393,7 @@ Table job_table(Job& job) {
   Table t;
   add_model(t, job);
   add_data(t, job.data);
-  add_training(t, job.training);
+  add_training(t, job.training, job.tokens);
   add_lora(t, job.lora);
   t.add_entries<Job::Phase>("phase", "Phases of the run, in order; the rest as in [training]", &job.phases, add_phase);
   add_plan(t, job.plan);

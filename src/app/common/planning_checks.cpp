@@ -1,19 +1,16 @@
 #include "app/common/planning_checks.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <set>
 
 #include "app/common/pool.hpp"
 #include "app/common/refuse.hpp"
+#include "app/common/run_length.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::app {
 namespace {
-
-constexpr double most_tokens = 1e18;
 
 using Figure = double (*)(const cluster::Profile&, const std::string& type, const std::string& zone);
 
@@ -65,23 +62,15 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
   };
   if (objective.goal == search::Goal::cost) require("objective.minimise", hourly_price);
   if (objective.goal == search::Goal::billing) require("objective.minimise", billing_weight);
-  if (objective.limits.usd_per_iteration) require("limit.iteration-cost", hourly_price);
+  if (o.limit.run_cost) require("limit.run-cost", hourly_price);
+  if (o.limit.iteration_cost) require("limit.iteration-cost", hourly_price);
   if (objective.limits.usd_per_hour) require("limit.hourly-cost", hourly_price);
   if (o.pareto) require("search.pareto", hourly_price);
 }
 
 std::int64_t iterations_of(const PlanningOptions& o, const search::PlanRequest& request) {
   if (o.tokens.empty()) return o.steps;
-  double tokens = 0;
-  const char* end = o.tokens.data() + o.tokens.size();
-  const auto [rest, failed] = std::from_chars(o.tokens.data(), end, tokens);
-  const std::string_view suffix{rest, static_cast<std::size_t>(end - rest)};
-  constexpr std::pair<std::string_view, double> scales[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
-  const auto scale = std::ranges::find(scales, suffix, &std::pair<std::string_view, double>::first);
-  if (failed != std::errc{} || scale == std::end(scales) || !(tokens > 0) || !(tokens * scale->second <= most_tokens))
-    refuse(o.setting("plan.tokens"), o.tokens,
-           "expected a number above 0, or one with M, B or T for million, billion or trillion; write for example 300B");
-  return static_cast<std::int64_t>(std::ceil(tokens * scale->second / (static_cast<double>(request.global_batch) * request.length)));
+  return iterations_for(o.setting("training.tokens"), request.global_batch, request.length);
 }
 
 void require_explanations(const PlanningOptions& o) {

@@ -35,7 +35,10 @@ void add_model(Table& t, PlanningOptions& o) {
   t.add("training.global-batch", &o.global_batch, "global batch size in sequences per iteration",
         {.minimum = 1, .maximum = 1 << 24, .unset = "must be given", .example = "1024"});
   t.add("training.length", &o.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
-  t.add("training.steps", &o.steps, "iterations of the run, for its totals", {.minimum = 0, .unset = "not told", .example = "10000"});
+  t.add("training.steps", &o.steps, "iterations of the run, for its totals and limits",
+        {.minimum = 0, .unset = "not told", .example = "10000"});
+  t.add("training.tokens", &o.tokens, "training tokens of the whole run, such as 300B; instead of training.steps",
+        {.value = "N[M|B|T]", .unset = "not told", .example = "300B", .alias = "tokens"});
   t.add("training.precision", &o.precision,
         "GEMM precision; master weights and accumulation stay fp32; auto: what the devices are made for, which is bf16 or fp16 on GPUs "
         "with units for it, fp32 on others and on CPUs; both where types differ, and the better plan counts",
@@ -56,8 +59,6 @@ void add_plan(Table& t, PlanningOptions& o) {
         "restrictions on the plan, for runtimes that do not support everything: " + listed(search::restriction_names()),
         {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
   add_constraints(t, o.fixed);
-  t.add("plan.tokens", &o.tokens, "training tokens of the whole run, for its totals, such as 300B; instead of training.steps",
-        {.value = "N[M|B|T]", .unset = "not told", .example = "300B", .alias = "tokens"});
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
         {.value = "FILE", .unset = "none", .alias = "write-plan"});
   t.add("plan.page", &o.page, "write a page with pictures: the plan, its iteration, time and memory, alternatives",
@@ -73,6 +74,10 @@ void add_objective(Table& t, PlanningOptions& o) {
         "choose by the upper end of the interval that holds the iteration with this probability, among plans that fit with 99 %",
         {.below = 1, .unset = "choose by the forecast", .example = "90%"});
   t.section("limit", "Constraints on the plan");
+  t.add("limit.run-time", &o.limit.run_time, "maximum time of the whole run, of training.tokens or training.steps",
+        {.unset = "none", .example = "20h"});
+  t.add("limit.run-cost", &o.limit.run_cost, "maximum cost of the whole run, devices and egress",
+        {.above = 0, .unset = "none", .example = "1500usd"});
   t.add("limit.iteration-cost", &o.limit.iteration_cost, "maximum cost of an iteration, devices and egress",
         {.above = 0, .unset = "none", .example = "1.2usd"});
   t.add("limit.hourly-cost", &o.limit.hourly_cost, "maximum cost of an hour of the devices",
@@ -194,18 +199,37 @@ search::Constraints constraints_of(const PlanningOptions& o) {
   return constraints;
 }
 
-search::Objective objective_of(const PlanningOptions& o) {
+namespace {
+
+/// A run's limits are its iterations', so many of them.
+void limit_run(search::Limits& limits, const PlanningOptions& o, std::int64_t iterations) {
+  for (const char* name : {"limit.run-time", "limit.run-cost"})
+    if (iterations == 0 && given(o.setting(name)))
+      refuse(o.setting(name), o.setting(name).value, "how long is the run? write --training.tokens 15B, or --training.steps N, too");
+  const auto count = static_cast<double>(iterations);
+  if (o.limit.run_time.value > 0)
+    limits.iterations_per_second = std::max(limits.iterations_per_second.value_or(0), count / o.limit.run_time.value);
+  if (o.limit.run_cost) {
+    const double each = o.limit.run_cost->value / count;
+    limits.usd_per_iteration = std::min(limits.usd_per_iteration.value_or(each), each);
+  }
+}
+
+}  // namespace
+
+search::Objective objective_of(const PlanningOptions& o, std::int64_t iterations) {
   const auto &maximise = o.setting("objective.maximise"), &minimise = o.setting("objective.minimise");
   if (given(minimise) && minimise.origin == maximise.origin)
     refuse(minimise, minimise.value,
            text("conflicts with ", maximise.name, " ", maximise.value,
-                "; keep one, and bound the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
+                "; keep one, and bound the other by a limit (limit.run-cost, limit.run-time)"));
   search::Objective objective;
   objective.confidence = o.confidence.value;
   objective.goal = minimise.origin > maximise.origin ? *o.minimise : search::Goal::throughput;
   const auto value = [](const std::optional<UsDollars>& usd) { return usd ? std::optional{usd->value} : std::nullopt; };
   objective.limits = {value(o.limit.iteration_cost), value(o.limit.hourly_cost), o.limit.iterations_per_second,
                       o.limit.devices > 0 ? std::optional{o.limit.devices} : std::nullopt};
+  limit_run(objective.limits, o, iterations);
   return objective;
 }
 

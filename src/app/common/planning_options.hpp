@@ -32,6 +32,8 @@ struct PlanningOptions {
   std::optional<search::Goal> maximise, minimise;
   Share confidence;  ///< search::Objective::confidence
   struct Limits {
+    Seconds run_time;                   ///< 0: no limit
+    std::optional<UsDollars> run_cost;  ///< devices and egress
     std::optional<UsDollars> iteration_cost, hourly_cost;
     std::optional<double> iterations_per_second;
     int devices = 0;  ///< 0: no limit
@@ -68,6 +70,6 @@ void require_batch(const PlanningOptions&);
 search::Constraints constraints_of(const PlanningOptions&);
 
 /// Throughput where nothing is said. Throws Error where both directions are given.
-search::Objective objective_of(const PlanningOptions&);
+search::Objective objective_of(const PlanningOptions&, std::int64_t iterations);
 
 }  // namespace flotilla::app

@@ -58,7 +58,7 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
   request.length = length_of(o, request.model);
   request.global_batch = o.global_batch;
   request.precision = o.precision.value_or(Precision::fp32);
-  request.objective = objective_of(o);
+  request.objective = objective_of(o, iterations_of(o, request));
   request.constraints = constraints_of(o);
   request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
   request.tolerance = o.tolerance.value;

@@ -39,7 +39,7 @@ std::string objective_in_words(const search::Objective& objective) {
   std::vector<std::string> within;
   if (limits.usd_per_iteration) within.push_back(text("at most ", dollars(*limits.usd_per_iteration), " an iteration"));
   if (limits.usd_per_hour) within.push_back(text("at most ", dollars(*limits.usd_per_hour), " an hour of the devices"));
-  if (limits.iterations_per_second) within.push_back(text("at least ", *limits.iterations_per_second, " iterations/s"));
+  if (limits.iterations_per_second) within.push_back(text("at least ", formatted("%.3g", *limits.iterations_per_second), " iterations/s"));
   if (limits.devices) within.push_back(text("at most ", *limits.devices, *limits.devices == 1 ? " device" : " devices"));
   if (objective.confidence > 0) within.push_back(text("by its upper end (", percent(objective.confidence), "), memory with 99 %"));
   return goal_in_words(objective.goal) + (within.empty() ? "" : "; " + joined(within));

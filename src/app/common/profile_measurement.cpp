@@ -2,6 +2,7 @@
 
 #include "app/common/batch_job.hpp"
 #include "app/common/on_all_ranks.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/session/device_choice.hpp"
 
@@ -30,7 +31,9 @@ cluster::Profile measure_profile(const comm::World& world, const Job& job, const
   request.device = session::choose_device(world, job.device.kind, session::how_to_compute(job), job.comm.deadline);
   if (!job.training.precision) request.precisions = {session::precision_of_devices(world, request.device, job.comm.deadline)};
   request.progress = progress;
-  return flotilla::probe::measure(world, request);
+  const auto here = flotilla::probe::discover(world, request);
+  if (world.rank() == Rank{0} && !here.idle_threads.empty()) log::warning(here.idle_threads);
+  return flotilla::probe::measure(world, request, here);
 }
 
 }  // namespace flotilla::app

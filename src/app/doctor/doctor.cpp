@@ -75,13 +75,6 @@ int answer(const Job& job, const std::vector<Finding>& findings) {
   return static_cast<int>(ExitCode::done);
 }
 
-/// Of several processes without one world, one speaks.
-bool speaks_alone() {
-  for (const char* name : {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (const char* rank = variable(name)) return std::string{rank} == "0";
-  return true;
-}
-
 int under_launcher(const Job& job, int launched) {
   std::vector<Finding> findings;
   try {
@@ -95,7 +88,7 @@ int under_launcher(const Job& job, int launched) {
     if (const auto transports = judge_transports(ranks, job.comm.transport)) findings.push_back(*transports);
     add(findings, judge_nodes(ranks, job.run.directory));
   } catch (const Error& error) {
-    if (!speaks_alone()) return static_cast<int>(ExitCode::unavailable);
+    if (!options::is_first_process()) return static_cast<int>(ExitCode::unavailable);
     findings.push_back(judge_world(1, launched, error.what(), {}));
   }
   add(findings, check_machine(job, variable));
@@ -122,7 +115,7 @@ int alone(const Job& job) {
 int doctor(std::span<const std::string> arguments) {
   const auto job = read_job(arguments, Need::model);
   if (const auto singletons = judge_singletons(variable)) {
-    if (!speaks_alone()) return static_cast<int>(ExitCode::unavailable);
+    if (!options::is_first_process()) return static_cast<int>(ExitCode::unavailable);
     std::vector<Finding> findings{*singletons};
     add(findings, check_machine(job, variable));
     return answer(job, findings);

@@ -36,19 +36,14 @@ Finding judge_binding(const std::vector<RankFacts>& ranks) {
   int fewest = 0, of = 0;
   for (const auto& [host, members] : ranks_by_host(ranks)) {
     std::vector<topology::CpuShare> shares;
-    std::set<int> used;
-    for (const auto r : members) {
-      shares.push_back({ranks[r].usable, ranks[r].cpu_limit});
-      used.insert(ranks[r].usable.begin(), ranks[r].usable.end());
-    }
+    for (const auto r : members) shares.push_back({ranks[r].usable, ranks[r].cpu_limit});
     const auto& first = ranks[members.front()];
-    const int cpus = topology::effective_cpus(static_cast<int>(used.size()), first.cpu_limit);
-    if (static_cast<int>(members.size()) > cpus) crowded.insert(host);
-    const int granted = topology::effective_cpus(first.processing_units, first.cpu_limit);
-    if (static_cast<int>(used.size()) < granted) {
+    const auto bound = topology::bound_threads(shares, first.processing_units);
+    if (static_cast<int>(members.size()) > topology::effective_cpus(bound.used, first.cpu_limit)) crowded.insert(host);
+    if (bound.some_idle()) {
       idle.insert(host);
-      fewest = static_cast<int>(used.size());
-      of = granted;
+      fewest = bound.used;
+      of = bound.granted;
     }
   }
   if (!crowded.empty())
@@ -56,8 +51,7 @@ Finding judge_binding(const std::vector<RankFacts>& ranks) {
             "start one rank per device: srun --ntasks-per-node=DEVICES --cpus-per-task=CPUS"};
   if (!idle.empty())
     return {"binding", Verdict::warning, text("the ranks of ", few(idle), " may use ", fewest, " of ", of, " hardware threads"),
-            "a launcher that binds ranks to cores, or a job that asked for few CPUs",
-            "mpirun --bind-to none ..., or srun --cpus-per-task=CPUS --cpu-bind=none ..."};
+            "a launcher that binds ranks to cores, or a job that asked for few CPUs", topology::unbind};
   return {"binding", Verdict::good, "the ranks may use every hardware thread they were given", "", ""};
 }
 

@@ -33,17 +33,18 @@ published::Run chosen_run(const std::string& path, const std::string& id) {
               text(path, " has no run ", in_quotes(id), suggestion(id, known), " (flotilla validate ", path, " --runs lists them)")};
 }
 
-std::string percent(double share) { return text(share < 0 ? "-" : "+", std::lround(std::abs(share) * 1000) / 10.0, " %"); }
+std::string signed_percent(double share) { return text(share < 0 ? "-" : "+", std::lround(std::abs(share) * 1000) / 10.0, " %"); }
 
 std::string in_words(const published::Comparison& c, const std::string& plan, const std::string& cluster) {
   std::string lines = text("plan      ", plan, "\ncluster   ", cluster, "\nruntime   ", c.runtime, "\n");
   lines += text("forecast  ", c.forecast, " an iteration, 90 % within ", std::lround(100 * c.relative_error), " %",
                 c.fits ? "" : "; out of memory", "\n");
   if (c.run.measured.iteration)
-    lines += text("measured  ", *c.run.measured.iteration, "; the forecast is off by ", percent(c.time_error().value_or(0)), "\n");
+    lines += text("measured  ", *c.run.measured.iteration, "; the forecast is off by ", signed_percent(c.time_error().value_or(0)), "\n");
   if (c.run.measured.out_of_memory) lines += "measured  out of memory\n";
   if (c.memory && c.run.measured.memory)
-    lines += text("memory    ", *c.memory, ", measured ", *c.run.measured.memory, "; off by ", percent(c.memory_error().value_or(0)), "\n");
+    lines += text("memory    ", *c.memory, ", measured ", *c.run.measured.memory, "; off by ", signed_percent(c.memory_error().value_or(0)),
+                  "\n");
   return lines;
 }
 

@@ -66,6 +66,8 @@ int report_run(std::span<const std::string> arguments) {
   const auto metrics = metrics_of(operands.front());
   report.phases = journal::phases_in(metrics);
   report.evaluations = journal::effective_evaluations(metrics);
+  if (!metrics.refusals.empty() && (report.incarnations.empty() || metrics.refusals.back().incarnation > report.incarnations.back().number))
+    report.refusal = metrics.refusals.back();
   report.undrained = journal::undrained(metrics);
   const auto steps = journal::effective_steps(metrics);
   for (const auto& step : steps)

@@ -49,6 +49,7 @@ struct RunReport {
   std::vector<journal::PhaseHistory> phases{};
   std::vector<journal::EvaluationRecord> evaluations{};  ///< by step
   std::vector<journal::SourceHistory> sources{};         ///< of a mixture, in training
+  std::optional<journal::StopRecord> refusal{};          ///< of the newest start, where it was refused
   std::optional<journal::CheckpointRecord> undrained{};  ///< the newest checkpoint, where it is on nodes' storage only
 };
 /// For people, within `width` columns.

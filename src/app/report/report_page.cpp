@@ -260,7 +260,7 @@ page::Gantt incarnations_gantt(const RunReport& report) {
                             text(who, ": ", h.steps() - h.lost_steps, " iterations; ended: ", end_in_words(h))});
     if (h.lost_steps > 0 && h.ended > lost)
       gantt.bars.push_back(
-          {row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds))});
+          {row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds, 0))});
   }
   return gantt;
 }
@@ -276,7 +276,9 @@ Markup incarnations_table(const RunReport& report) {
   for (std::size_t i = 0; i < report.incarnations.size(); ++i) {
     const auto& h = report.incarnations[i];
     rows.push_back({text(h.number), date(h.launched), h.job, to_string(Seconds{h.seconds()}), mix_in_words(h), iterations_in_words(h),
-                    loss_in_words(h), h.lost_steps == 0 ? "–" : lost_in_words(h.lost_steps, h.lost_seconds), end_in_words(h)});
+                    loss_in_words(h),
+                    h.lost_steps + h.unsaved_steps == 0 ? "–" : lost_in_words(h.lost_steps, h.lost_seconds, h.unsaved_steps),
+                    end_in_words(h)});
   }
   return page::table(
       {{"", true}, {"launched", true}, {"job"}, {"ran", true}, {"devices"}, {"iterations", true}, {"loss", true}, {"lost"}, {"ended"}},
@@ -287,9 +289,12 @@ Markup plans_table(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& h : report.incarnations) {
     if (!h.plan.empty()) rows.push_back({text(h.number), h.plan, h.origin});
+    if (!h.changed.empty()) rows.push_back({text(h.number), h.changed, "options changed"});
     for (const auto& change : h.plan_changes) rows.push_back({"", change_in_words(change), change.refused.empty() ? "changed" : "refused"});
   }
-  return rows.empty() ? Markup{} : page::folded("Plans, incarnation by incarnation", page::table({{"", true}, {"plan"}, {"from"}}, rows));
+  return rows.empty()
+             ? Markup{}
+             : page::folded("Plans and changed options, incarnation by incarnation", page::table({{"", true}, {"plan"}, {"from"}}, rows));
 }
 
 Markup phases_table(const RunReport& report) {

@@ -24,6 +24,7 @@ std::string losses_in_words(const IncarnationHistory& h) {
 std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, int width) {
   std::vector<std::pair<std::string, std::string>> lines{{"devices", mix_in_words(h)}};
   if (!h.plan.empty()) lines.emplace_back("plan", h.origin.empty() ? h.plan : text(h.plan, " (", h.origin, ")"));
+  if (!h.changed.empty()) lines.emplace_back("changed", printable(h.changed, h.changed.size()));
   for (const auto& change : h.plan_changes) lines.emplace_back("plan change", change_in_words(change));
   for (const auto& correction : h.corrections) {
     for (const auto& line : journal::wrong_figures_in_words(correction)) lines.emplace_back("profile", printable(line));
@@ -32,7 +33,7 @@ std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, i
   lines.emplace_back("ended", end_in_words(h));
   lines.emplace_back("iterations", h.steps() == 0 ? "none" : text(h.first_step + 1, " to ", h.last_step, losses_in_words(h)));
   if (const auto first = h.seconds_to_first_step()) lines.emplace_back("first step", text(Seconds{*first}, " after its launch"));
-  lines.emplace_back("lost", lost_in_words(h.lost_steps, h.lost_seconds));
+  lines.emplace_back("lost", lost_in_words(h.lost_steps, h.lost_seconds, h.unsaved_steps));
   if (h.checkpoints > 0) lines.emplace_back("checkpoints", text(h.checkpoints, " in ", Seconds{h.checkpoint_seconds}));
   if (cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
   for (auto& [key, value] : lines) {
@@ -103,11 +104,13 @@ std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
   files::JsonLine line;
   line.add("incarnation", h.number).add("job", h.job).add("host", h.host).add("launched", h.launched).add("ended", h.ended);
   line.add("running", h.running).add_json("devices", groups_json(h)).add("ranks", h.ranks).add("plan", h.plan).add("plan_origin", h.origin);
+  if (!h.changed.empty()) line.add("changed", h.changed);
   line.add_json("plan_changes", changes_json(h));
   if (!h.corrections.empty()) line.add_json("profile_corrections", corrections_json(h));
   add_or_null(line, "exit_code", h.exit_code ? std::optional{static_cast<int>(*h.exit_code)} : std::nullopt);
   line.add("reason", h.reason).add("first_step", h.first_step).add("last_step", h.last_step);
   line.add("lost_steps", h.lost_steps).add("lost_seconds", h.lost_seconds);
+  line.add("unsaved_steps", h.unsaved_steps);
   add_or_null(line, "seconds_to_first_step", h.seconds_to_first_step());
   add_or_null(line, "first_loss", h.first_loss);
   add_or_null(line, "last_loss", h.last_loss);
@@ -188,10 +191,13 @@ std::string run_report_text(const RunReport& report, const Style& style, int wid
   std::vector<std::pair<std::string, std::string>> lines{
       {"run", text(report.run, ": ", totals.steps, " iterations, ", starts, starts == 1 ? " incarnation" : " incarnations", ", ",
                    Seconds{totals.seconds})},
-      {"lost", lost_in_words(totals.lost, totals.lost_seconds)}};
+      {"lost", lost_in_words(totals.lost, totals.lost_seconds, totals.unsaved)}};
   if (report.empty_steps > 0)
     lines.emplace_back("no loss", text(report.empty_steps, " iterations, in which no token counted: they updated nothing"));
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
+  if (report.refusal)
+    lines.emplace_back("refused", text(date(report.refusal->time), ", a start: ",
+                                       end_in_words(report.refusal->exit_code, printable(report.refusal->reason, longest_line))));
   if (report.undrained) lines.emplace_back("checkpoint", printable(journal::undrained_in_words(*report.undrained)));
   for (const auto& phase : report.phases) lines.emplace_back("phase", text(printable(phase.phase), ": ", phase_in_words(phase)));
   if (!report.sources.empty()) lines.emplace_back("training", sources_in_words(report.sources));
@@ -210,11 +216,18 @@ std::string run_report_json(const RunReport& report) {
   files::JsonLine line;
   line.add("format", "flotilla-report").add("version", 1).add("run", report.run).add("steps", totals.steps);
   line.add("empty_steps", report.empty_steps);
-  line.add("lost_steps", totals.lost).add("lost_seconds", totals.lost_seconds).add("seconds", totals.seconds);
+  line.add("lost_steps", totals.lost).add("lost_seconds", totals.lost_seconds);
+  line.add("unsaved_steps", totals.unsaved).add("seconds", totals.seconds);
   add_cost(line, sum_of(report.costs));
   if (!report.phases.empty()) line.add_json("phases", phases_json(report));
   if (!report.sources.empty()) line.add_json("sources", sources_json(report));
   if (!report.evaluations.empty()) line.add_json("evaluations", evaluations_json(report));
+  if (report.refusal)
+    line.add_json("refused_start", files::JsonLine{}
+                                       .add("time", report.refusal->time)
+                                       .add("exit_code", static_cast<int>(report.refusal->exit_code))
+                                       .add("reason", report.refusal->reason)
+                                       .text());
   if (const auto& local = report.undrained) {
     files::JsonLine place;
     place.add("step", local->step).add("local", local->local).add("hosts", local->hosts);

@@ -19,10 +19,14 @@ std::string mix_in_words(const IncarnationHistory& h) {
   return text(words, ", ", h.hosts(), h.hosts() == 1 ? " node" : " nodes");
 }
 
+std::string end_in_words(ExitCode code, const std::string& reason) {
+  return text(static_cast<int>(code), reason.empty() ? "" : ": " + reason);
+}
+
 std::string end_in_words(const IncarnationHistory& h) {
   if (h.running) return "runs";
   if (!h.exit_code) return "killed without an exit status (SIGKILL, node failure, or the batch system)";
-  return text(static_cast<int>(*h.exit_code), h.reason.empty() ? "" : ": " + h.reason);
+  return end_in_words(*h.exit_code, h.reason);
 }
 
 std::string date(double time) {
@@ -40,8 +44,12 @@ std::string cost_in_words(const RunCost& cost) {
   return words;
 }
 
-std::string lost_in_words(std::int64_t steps, double seconds) {
-  return steps == 0 ? "nothing" : text(steps, steps == 1 ? " iteration" : " iterations", " repeated, ", Seconds{seconds});
+std::string lost_in_words(std::int64_t steps, double seconds, std::int64_t unsaved) {
+  const auto iterations = [](std::int64_t n) { return text(n, n == 1 ? " iteration" : " iterations"); };
+  std::string words;
+  if (steps > 0) words = text(iterations(steps), " repeated, ", Seconds{seconds});
+  if (unsaved > 0) words += text(words.empty() ? "" : "; ", iterations(unsaved), " after the newest checkpoint");
+  return words.empty() ? "nothing" : words;
 }
 
 std::string change_in_words(const journal::PlanRecord& change) {
@@ -70,7 +78,8 @@ RunCost sum_of(const std::vector<RunCost>& costs) {
 RunSums sums_of(const RunReport& report) {
   RunSums t;
   for (const auto& h : report.incarnations) {
-    t.steps = h.last_step;
+    if (h.ranks > 0 || h.last_step > 0) t.steps = h.last_step;  // it came to its steps
+    t.unsaved += h.unsaved_steps;
     t.lost += h.lost_steps;
     t.lost_seconds += h.lost_seconds;
     t.seconds += h.seconds();

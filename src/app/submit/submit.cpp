@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "app/common/planning_economics.hpp"
 #include "app/common/planning_page.hpp"
@@ -148,7 +149,13 @@ int submit(const SubmitOptions& o) {
 }
 
 int submit(std::span<const std::string> arguments) {
-  const auto o = read_submit_options(arguments, options::environment());
+  auto o = read_submit_options(arguments, options::environment());
+  // What submit makes is the script; its table is for the terminal. JSON is asked for by name.
+  if (auto& file = o.planning.output.file; !file.empty() && !o.planning.output.json && o.submit.resize.empty()) {
+    FLOTILLA_REQUIRE(o.submit.script.empty(), ErrorKind::usage, "-o ", file, " and --submit.script ", o.submit.script,
+                     " both name the script; keep one");
+    o.submit.script = std::exchange(file, {});
+  }
   return o.submit.resize.empty() ? submit(o) : resize(o);
 }
 

@@ -11,6 +11,7 @@
 #include "app/common/search_request.hpp"
 #include "app/common/table.hpp"
 #include "app/common/tokenizing_lines.hpp"
+#include "app/train/changed_options.hpp"
 #include "app/train/forecast_text.hpp"
 #include "app/train/run_summary.hpp"
 #include "flotilla/base/clock.hpp"
@@ -22,6 +23,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "flotilla/journal/metrics.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/session/data_files.hpp"
@@ -54,6 +56,11 @@ class Training {
 
   session::SegmentResult run() {
     find_checkpoint();
+    if (is_finished_) {
+      allocation_.set_step(steps_done_);
+      return {ExitCode::done, text("all ", steps_done_, " steps are done: nothing to do (--training.steps)")};
+    }
+    if (const auto note = allocation_.note(); !note.empty()) log::warning(note);
     if (world_.rank() == Rank{0})
       log::info("incarnation ", allocation_.incarnation(), " of ", job_.run.directory, ": ", world_.size(),
                 world_.size() == 1 ? " rank; " : " ranks; ", resumes_ ? text("resuming after step ", saved_->manifest.step) : "a new run",
@@ -66,6 +73,18 @@ class Training {
   }
 
   session::Incarnation& allocation() { return allocation_; }
+
+  /// A start that ends before it trains is no part of the run's history. Rank 0, which holds the run directory.
+  void note_refusal(const comm::AgreedError& error) const {
+    if (allocation_.start().accepted()) return;
+    const std::int64_t step = saved_ ? saved_->manifest.step : 0;
+    try {
+      journal::MetricsWriter writer{allocation_.run(), allocation_.incarnation()};
+      writer.write(journal::StopRecord{step, exit_code(error.kind()), error.what(), 0, 0, true});
+    } catch (const Error& away) {  // the refusal itself is on its way to the terminal
+      log::debug(away.what());
+    }
+  }
 
  private:
   BatchJob read_batch_job(std::optional<Seconds> left) const {
@@ -117,8 +136,7 @@ class Training {
         [&] {
           if (world_.rank() != Rank{0}) return;
           saved_ = session::checkpoint_to_resume(allocation_.run(), job_.run.start_over);
-          if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
-          if (saved_ && !saved_->manifest.data.empty()) record = continued_record();
+          if (saved_) record = require_same_run();
           place_.schedule = session::run_schedule(job_, saved_);
           for (const auto& remark : session::remarks_on(job_, place_.schedule, saved_)) log::info(remark);
         },
@@ -126,12 +144,33 @@ class Training {
     const auto schedule = session::run_schedule_to_text(place_.schedule);
     place_.schedule = session::run_schedule_from_text(mpi::broadcast_string(world_.control(), schedule, 0, deadline_));
     record = mpi::broadcast_string(world_.control(), record, 0, deadline_);
+    place_.changed = mpi::broadcast_string(world_.control(), place_.changed, 0, deadline_);
     if (!record.empty())
       comm::agree_on(
           world_, "arranging the data", [&] { data_.continue_from(session::data_record_from_json(record, "rank 0"), job_); }, deadline_);
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
     steps_done_ = from_rank_0(saved_ ? saved_->manifest.step : 0);
+    // Where weights have exploded, an earlier checkpoint is tried.
+    is_finished_ = resumes_ && steps_done_ >= job_.training.steps && from_rank_0(saved_ && saved_->manifest.exploded) == 0;
     oldest_step_ = from_rank_0(saved_ ? checkpoint::list(allocation_.run()).front().step : 0);
+  }
+
+  /// The record of the data that goes on, empty where the checkpoint has none. Says what is changed, and refuses what cannot be: by the
+  /// options that were changed, not by what follows from them.
+  std::string require_same_run() {
+    const auto changed = changed_options(job_, *saved_);
+    const auto since = text("changed since step ", saved_->manifest.step, ": ");
+    std::string record;
+    try {
+      session::require_same_run(job_, data_.fingerprint, *saved_);
+      if (!saved_->manifest.data.empty()) record = continued_record();
+    } catch (const session::OtherRun& other) {
+      if (changed.fixed.empty()) throw;
+      throw session::OtherRun{saved_->directory.string(), text(since, changed.fixed, " (", other.difference(), ")")};
+    }
+    place_.changed = changed.accepted;
+    if (!changed.accepted.empty()) log::info(since, changed.accepted);
+    return record;
   }
 
   std::int64_t from_rank_0(std::int64_t value) const {
@@ -167,6 +206,7 @@ class Training {
     place_.device = session::choose_device(world_, job_.device.kind, session::how_to_compute(job_), deadline_);
     settle_precision();
     const auto here = probe::discover(world_, probing(place_.phases.front().length));
+    if (world_.rank() == Rank{0} && !here.idle_threads.empty()) log::warning(here.idle_threads);
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
     const auto& shortest = *std::ranges::min_element(place_.phases, {}, &session::Phase::length);
@@ -278,10 +318,7 @@ class Training {
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
     table += key_values_within(
         {{"plan source", work.chosen.origin}, {"arena", text(work.arena, " on this rank; ", work.trainer->description())}}, table_width);
-    if (first_step >= job_.training.steps)
-      table += text("all ", first_step, " steps are already done: nothing to do (--training.steps)\n");
-    else if (first_step > 0)
-      table += text("resumed after step ", first_step, " (incarnation ", allocation_.incarnation(), ")\n");
+    if (first_step > 0) table += text("resumed after step ", first_step, " (incarnation ", allocation_.incarnation(), ")\n");
     print(table);
   }
 
@@ -294,6 +331,7 @@ class Training {
   session::RunContext place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;
+  bool is_finished_ = false;
   std::int64_t steps_done_ = 0;              ///< by earlier incarnations
   std::int64_t oldest_step_ = 0;             ///< of the checkpoints
   std::optional<session::TrainingRun> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
@@ -328,8 +366,10 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
   } catch (const comm::AgreedError& error) {
     // Everybody is here and knows the same: one speaks, all end in good order.
     if (training) {
-      if (world.rank() == Rank{0})
+      if (world.rank() == Rank{0}) {
+        training->note_refusal(error);
         training->allocation().write_outcome(exit_code(error.kind()), error.what(), error.kind() == ErrorKind::temporary);
+      }
       training->allocation().close();
     }
     throw;

@@ -23,7 +23,8 @@ void compare_figures(const NodeReport& before, const NodeReport& after, std::vec
     const bool disturbed = kind.by_time && (busy(before) || busy(after));
     changes.push_back({after.host, figure.name, worse, worse > kind.tolerance && !disturbed,
                        text(in_words(figure), ", was ", value_in_words({figure.name, *earlier}), ": ", percent(std::abs(worse)),
-                            worse > 0 ? " worse" : " better", disturbed ? ", on a busy node" : "")});
+                            worse > 0 ? " worse" : " better", disturbed ? ", on a busy node" : ""),
+                       value_in_words({figure.name, *earlier}), value_in_words(figure)});
   }
 }
 
@@ -34,7 +35,7 @@ void compare_answers(const NodeReport& before, const NodeReport& after, std::vec
     const auto earlier = std::ranges::find(before.answers, answer.name, &AnswerDigest::name);
     if (earlier != before.answers.end() && earlier->digest != answer.digest)
       changes.push_back({after.host, "known answer", 0, true,
-                         text("the training step (", answer.name, ") gives ", answer.digest, ", gave ", earlier->digest)});
+                         text("the training step (", answer.name, ") gives ", answer.digest, ", gave ", earlier->digest), "", ""});
   }
 }
 
@@ -45,7 +46,7 @@ std::vector<Change> compare(const BenchReport& before, const BenchReport& after)
   for (const auto& node : before.nodes) {
     const auto* now = find(after, node.host);
     if (now == nullptr) {
-      changes.push_back({node.host, "node", 0, true, "the node is not in the newer report"});
+      changes.push_back({node.host, "node", 0, true, "the node is not in the newer report", "", ""});
       continue;
     }
     compare_answers(node, *now, changes);

@@ -79,7 +79,8 @@ void compare_one(const Series& before, const Series& after, double tolerance, st
   changes.push_back({hosts.empty() ? after.program : hosts, text(after.program, ", ", after.quantity), usual, usual > tolerance,
                      text(after.program, ", ", after.quantity, " ", value_in_words(last->value, after.unit), place_in_words(*last),
                           ", was ", value_in_words(was->value, after.unit), ": ", percent(std::abs(usual)),
-                          usual > 0 ? " worse" : " better", worse.size() > 1 ? text(" in the median of ", worse.size(), " points") : "")});
+                          usual > 0 ? " worse" : " better", worse.size() > 1 ? text(" in the median of ", worse.size(), " points") : ""),
+                     value_in_words(was->value, after.unit), value_in_words(last->value, after.unit)});
 }
 
 void compare_all(const std::vector<Series>& before, const std::vector<Series>& after, double tolerance, std::vector<Change>& changes) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/options/table.hpp"
 #include "option.hpp"
@@ -107,8 +108,13 @@ std::vector<std::string> Table::read_command_line(std::span<const std::string> a
   }
   for (auto& [index, words] : found) {
     Option& option = options_[index];
-    FLOTILLA_REQUIRE(option.list || words.size() == 1, ErrorKind::usage, "--", option.name, " is given ", words.size(), " times (",
-                     in_quotes(detail::join(words, ", ")), "); keep one");
+    // As a shell's aliases and scripts with defaults have it.
+    if (!option.list && words.size() > 1) {
+      if (is_first_process())
+        log::info("--", option.name, " is given ", words.size(), " times (", in_quotes(detail::join(words, ", ")),
+                  "); the last one counts");
+      words.erase(words.begin(), words.end() - 1);
+    }
     // Numbers of a list may share one argument; file names may contain commas and do not.
     if (option.list && option.kind == detail::Kind::integer) words = detail::split(detail::join(words, ","), ',');
     detail::assign(option, words, {Origin::command_line, {}});

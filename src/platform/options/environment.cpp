@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
@@ -57,6 +58,12 @@ void Table::read_environment(std::span<const std::string> entries) {
     if (value.empty()) detail::refuse(option, {"is set but empty; unset it or give it " + detail::kind_in_words(option), {}}, place);
     detail::assign(option, option.list ? detail::split(value, ',') : detail::Words{value}, place);
   }
+}
+
+bool is_first_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) return std::string_view{rank} == "0";
+  return true;
 }
 
 std::vector<std::string> environment() {

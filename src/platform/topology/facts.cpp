@@ -162,6 +162,7 @@ NodeTopology facts(hwloc_topology_t topology) {
   node.processing_units = count(topology, HWLOC_OBJ_PU);
   // A machine whose firmware tells no cores: its threads are what can compute.
   node.cores = std::max(1, count(topology, HWLOC_OBJ_CORE) > 0 ? count(topology, HWLOC_OBJ_CORE) : node.processing_units);
+  node.allowed = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology));
   node.usable = usable(topology);
   node.last_level_cache = last_level_cache(topology);
   node.memory_total = {static_cast<std::int64_t>(root->total_memory)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "flotilla/base/error.hpp"
 
@@ -24,6 +25,12 @@ int threads_per_rank(const std::vector<CpuShare>& ranks_of_node, int local_rank)
   for (int cpu : mine.usable) cpus += 1.0 / users[cpu];
   if (mine.cpu_limit > 0) cpus = std::min(cpus, mine.cpu_limit / static_cast<double>(ranks_of_node.size()));
   return std::max(1, whole_threads(cpus));
+}
+
+BoundThreads bound_threads(const std::vector<CpuShare>& ranks_of_node, int granted) {
+  std::set<int> used;
+  for (const auto& rank : ranks_of_node) used.insert(rank.usable.begin(), rank.usable.end());
+  return {static_cast<int>(used.size()), effective_cpus(granted, ranks_of_node.front().cpu_limit)};
 }
 
 int effective_cpus(int usable, double cpu_limit) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/backend.hpp"
@@ -56,6 +57,7 @@ class Loading {
     request.threads = options_.threads;
     request.deadline = options_.deadline;
     const auto here = probe::discover(world_, request);
+    if (world_.rank() == Rank{0} && !here.idle_threads.empty()) log::warning(here.idle_threads);
     threads_ = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) runtime_.threads = std::max(runtime_.threads, device.threads);
     runtime_.placement = program::placement_of(here.devices);

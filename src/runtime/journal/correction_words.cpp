@@ -8,6 +8,7 @@ namespace flotilla::journal {
 namespace {
 
 constexpr std::size_t most_named = 4;  // operations of a line
+constexpr std::size_t most_subjects = 2;
 
 struct FactorRange {
   double lowest = 0, highest = 0, lower_quartile = 0, upper_quartile = 0, error_bar = 0;
@@ -39,19 +40,44 @@ std::string in_words(const std::string& subject, const FactorRange& r) {
               ", error bar ", percent(r.error_bar), ")");
 }
 
-}  // namespace
-
-std::vector<std::string> wrong_figures_in_words(const CorrectionRecord& record) {
+std::vector<std::pair<std::string, FactorRange>> ranges_of(const CorrectionRecord& record) {
   std::vector<std::pair<std::string, FactorRange>> subjects;  // in the order in which they come
   for (const auto& figure : record.figures) {
     auto found = std::ranges::find(subjects, figure.subject, [](const auto& one) { return one.first; });
     if (found == subjects.end()) found = subjects.insert(found, {figure.subject, {}});
     found->second.add(figure);
   }
+  std::erase_if(subjects, [](const auto& one) { return one.second.measured == 0; });
+  return subjects;
+}
+
+/// Two digits: no one uses more.
+std::string factor_in_words(double factor) { return formatted(factor >= 10 ? "%.0f" : "%.2g", factor); }
+
+std::string short_words(const FactorRange& r) {
+  const auto low = factor_in_words(r.lowest), high = factor_in_words(r.highest);
+  return low == high ? low : low + " to " + high;
+}
+
+}  // namespace
+
+std::vector<std::string> wrong_figures_in_words(const CorrectionRecord& record) {
   std::vector<std::string> lines;
-  for (const auto& [subject, range] : subjects)
-    if (range.measured > 0) lines.push_back(in_words(subject, range));
+  for (const auto& [subject, range] : ranges_of(record)) lines.push_back(in_words(subject, range));
   return lines;
+}
+
+std::string correction_in_short(const CorrectionRecord& record) {
+  const auto subjects = ranges_of(record);
+  std::string words;
+  for (std::size_t i = 0; i < std::min(subjects.size(), most_subjects); ++i) {
+    const auto& [subject, range] = subjects[i];
+    words += text(i == 0 ? "" : ", ", range.is_links ? "" : "operations of ", subject, i == 0 ? " take " : " ", short_words(range),
+                  i == 0 ? " times as long as in the profile" : " times");
+  }
+  if (subjects.size() > most_subjects) words += text(", ", subjects.size() - most_subjects, " more kinds differ");
+  return text(words,
+              record.used() ? "; the next start plans with " + record.file : "; the profile stays, for it forecasts nearer as it is");
 }
 
 std::string correction_in_words(const CorrectionRecord& r) {

@@ -26,6 +26,7 @@ void add_starts(Histories& all, const Metrics& metrics) {
     auto& h = of(all, start.incarnation);
     h.first_step = h.last_step = start.step;
     h.plan = start.plan;
+    h.changed = start.changed;
     h.host = start.host;
     h.ranks = start.ranks;
     h.ended = std::max(h.ended, start.time);
@@ -74,6 +75,14 @@ void count_lost(Histories& all, const Metrics& metrics) {
     ++h.lost_steps;
     h.lost_seconds += step.step_seconds;
   }
+}
+
+/// What the newest checkpoint lacks, of the incarnation that made the last step.
+void count_unsaved(Histories& all, const Metrics& metrics) {
+  const auto steps = effective_steps(metrics);
+  if (steps.empty()) return;
+  const auto saved = newest_checkpoint(metrics);
+  of(all, steps.back().incarnation).unsaved_steps = std::max<std::int64_t>(0, steps.back().step - (saved ? saved->step : 0));
 }
 
 /// What its ranks said last; a stop in the metrics says it, too.
@@ -127,14 +136,17 @@ std::vector<IncarnationHistory> read_history(const std::filesystem::path& run) {
   Metrics metrics;
   if (has_metrics) metrics = read_metrics(run);
   Histories all;
-  for (const int n : numbers) of(all, n);
+  for (const int n : numbers)
+    if (std::ranges::count(metrics.refusals, n, &StopRecord::incarnation) == 0) of(all, n);
   add_starts(all, metrics);
   add_steps(all, metrics);
   count_lost(all, metrics);
+  count_unsaved(all, metrics);
   std::vector<IncarnationHistory> histories;
   for (auto& [number, history] : all) {
     add_end(run, metrics, history);
     add_claim(run, history, newest);
+    if (history.running) history.unsaved_steps = 0;  // it will save them
     histories.push_back(std::move(history));
   }
   return histories;
@@ -178,21 +190,18 @@ std::vector<SourceHistory> sources_of(const std::vector<Record>& records) {
 std::vector<SourceHistory> sources_in(const std::vector<StepRecord>& steps) { return sources_of(steps); }
 std::vector<SourceHistory> sources_in(const std::vector<EvaluationRecord>& evaluations) { return sources_of(evaluations); }
 
-namespace {
-
-/// No later start went back to before it.
-bool counts_still(const CheckpointRecord& save, const Metrics& metrics) {
-  return std::ranges::none_of(metrics.starts,
-                              [&](const StartRecord& start) { return start.incarnation > save.incarnation && start.step < save.step; });
+std::optional<CheckpointRecord> newest_checkpoint(const Metrics& metrics) {
+  std::optional<CheckpointRecord> newest;
+  for (const auto& save : metrics.checkpoints) {
+    const bool counts_still = std::ranges::none_of(
+        metrics.starts, [&](const StartRecord& start) { return start.incarnation > save.incarnation && start.step < save.step; });
+    if (counts_still && (!newest || newest->step < save.step || (newest->step == save.step && save.in_run_directory()))) newest = save;
+  }
+  return newest;
 }
 
-}  // namespace
-
 std::optional<CheckpointRecord> undrained(const Metrics& metrics) {
-  std::optional<CheckpointRecord> newest;
-  for (const auto& save : metrics.checkpoints)
-    if (counts_still(save, metrics) && (!newest || newest->step < save.step || (newest->step == save.step && save.in_run_directory())))
-      newest = save;
+  const auto newest = newest_checkpoint(metrics);
   return newest && !newest->in_run_directory() ? newest : std::nullopt;
 }
 
@@ -203,10 +212,8 @@ std::string undrained_in_words(const CheckpointRecord& record) {
 std::int64_t last_saved_step(const std::filesystem::path& run) {
   std::int64_t last = 0;
   if (files::facts_of(metrics_file(run))) {
-    const auto metrics = read_metrics(run);
-    for (const auto& save : metrics.checkpoints)
-      if (counts_still(save, metrics)) last = std::max(last, save.step);
-    return last;
+    const auto newest = newest_checkpoint(read_metrics(run));
+    return newest ? newest->step : 0;
   }
   for (const int number : incarnation_numbers(run))
     if (const auto outcome = merge(read_outcomes(run, number)))

@@ -60,6 +60,7 @@ StartRecord read_start(const Json& json) {
   r.plan = json.get_string("plan");
   r.host = json.get_string("host");
   r.version = json.get_string("version");
+  if (json.has("changed")) r.changed = json.get_string("changed");
   return r;
 }
 DevicesRecord read_devices(const Json& json) {
@@ -174,6 +175,7 @@ StopRecord read_stop(const Json& json) {
   auto r = with_stamps<StopRecord>(json);
   r.exit_code = static_cast<ExitCode>(json.get_int("exit_code", 0, 255));
   r.reason = json.get_string("reason");
+  r.refused = json.get_string("event") == "refused";
   return r;
 }
 
@@ -193,6 +195,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "phase") metrics.phases.push_back(read_phase(json));
   if (event == "slow") metrics.slow.push_back(read_slow(json));
   if (event == "stop") metrics.stops.push_back(read_stop(json));
+  if (event == "refused") metrics.refusals.push_back(read_stop(json));
 }
 
 std::filesystem::path file_in(const std::filesystem::path& run_or_file) {

@@ -43,6 +43,7 @@ JsonLine members(const StepRecord& r) {
 JsonLine members(const StartRecord& r) {
   auto line = event("start", r.step);
   line.add("ranks", r.ranks).add("plan", r.plan).add("host", r.host).add("version", r.version);
+  if (!r.changed.empty()) line.add("changed", r.changed);
   return line;
 }
 JsonLine members(const DevicesRecord& r) {
@@ -118,7 +119,7 @@ JsonLine members(const SlowRecord& r) {
   return line;
 }
 JsonLine members(const StopRecord& r) {
-  auto line = event("stop", r.step);
+  auto line = event(r.refused ? "refused" : "stop", r.step);
   line.add("exit_code", static_cast<int>(r.exit_code)).add("reason", r.reason);
   return line;
 }

@@ -54,9 +54,11 @@ RankResources facts_here(const ProbeRequest& request) {
   check(request);
   const topology::NodeTopology node = topology::this_node();
   FLOTILLA_REQUIRE(!node.usable.empty(), ErrorKind::unavailable, "this process may not run on any CPU that hwloc knows of");
-  RankResources facts{
-      node.cpu_model, {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available, request.memory_limit, request.threads,
-      request.zone,   software_here(request)};
+  RankResources facts{node.cpu_model,        {node.usable, node.limits.cpus},
+                      node.allowed,          node.last_level_cache,
+                      node.memory_available, request.memory_limit,
+                      request.threads,       request.zone,
+                      software_here(request)};
   if (!on_gpu(request)) return facts;
   const auto gpu = gpu::DeviceContext::open(request.device.ordinal).facts();
   facts.gpu_name = gpu.name;
@@ -115,6 +117,14 @@ void describe_gpu(const RankResources& facts, std::size_t rank, Discovery& found
   found.least_throttling[rank] = 1;
 }
 
+/// Where ranks compute on as many threads as they may, and a launcher lets them have fewer than the job was granted; else empty.
+std::string idle_threads(const std::string& host, const std::vector<topology::CpuShare>& shares, const RankResources& first) {
+  const auto bound = topology::bound_threads(shares, first.granted_cpus);
+  if (first.threads > 0 || !first.gpu_name.empty() || !bound.some_idle()) return {};
+  return text("the ranks of ", host, " may use ", bound.used, " of ", bound.granted,
+              " hardware threads: the launcher binds them to cores; write ", topology::unbind);
+}
+
 Discovery describe(const comm::World& world, const ProbeRequest& request, const std::vector<RankResources>& facts) {
   Discovery found;
   found.devices.resize(facts.size());
@@ -144,6 +154,7 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
       found.memory[r] = facts[r].memory_limit.count > 0 ? facts[r].memory_limit : share;
       if (!facts[r].gpu_name.empty()) describe_gpu(facts[r], r, found);
     }
+    if (found.idle_threads.empty()) found.idle_threads = idle_threads(host, shares, facts[ranks.front()]);
     int threads = 0;
     for (std::size_t r : ranks) threads += found.devices[r].threads;
     for (std::size_t r : ranks) found.crowded[r] = found.gpus[r].empty() && threads > cpus_of(shares) ? 1 : 0;

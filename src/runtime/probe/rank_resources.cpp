@@ -39,6 +39,7 @@ void read_field(RankResources& facts, const std::string& key, std::istringstream
   if (key == "gpu_tf32") value >> facts.gpu_tf32;
   if (key == "nccl") value >> facts.nccl;
   if (key == "device_mpi") value >> facts.device_mpi;
+  if (key == "granted_cpus") value >> facts.granted_cpus;
   if (key == "cpu_limit") value >> facts.cpus.cpu_limit;
   if (key == "last_level_cache") value >> facts.last_level_cache.count;
   if (key == "memory_available") value >> facts.memory_available.count;
@@ -54,10 +55,11 @@ std::string to_text(const RankResources& facts) {
   std::ostringstream out;
   out << std::setprecision(std::numeric_limits<double>::max_digits10);
   out << "cpu_model " << one_line(facts.cpu_model) << "\nzone " << one_line(facts.zone) << "\nsoftware " << one_line(facts.software)
-      << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache " << facts.last_level_cache.count << "\nmemory_available "
-      << facts.memory_available.count << "\ngpu_name " << one_line(facts.gpu_name) << "\ngpu_uuid " << one_line(facts.gpu_uuid)
-      << "\ngpu_memory " << facts.gpu_memory.count << "\ngpu_tf32 " << facts.gpu_tf32 << "\nnccl " << facts.nccl << "\ndevice_mpi "
-      << facts.device_mpi << "\nmemory_limit " << facts.memory_limit.count << "\nthreads " << facts.threads << "\ncpus";
+      << "\ngranted_cpus " << facts.granted_cpus << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache "
+      << facts.last_level_cache.count << "\nmemory_available " << facts.memory_available.count << "\ngpu_name " << one_line(facts.gpu_name)
+      << "\ngpu_uuid " << one_line(facts.gpu_uuid) << "\ngpu_memory " << facts.gpu_memory.count << "\ngpu_tf32 " << facts.gpu_tf32
+      << "\nnccl " << facts.nccl << "\ndevice_mpi " << facts.device_mpi << "\nmemory_limit " << facts.memory_limit.count << "\nthreads "
+      << facts.threads << "\ncpus";
   for (int cpu : facts.cpus.usable) out << ' ' << cpu;
   out << '\n';
   return out.str();

@@ -11,6 +11,7 @@ namespace flotilla::probe {
 struct RankResources {
   std::string cpu_model;
   topology::CpuShare cpus;
+  int granted_cpus = 0;    ///< NodeTopology::allowed
   Bytes last_level_cache;  ///< of the node
   Bytes memory_available;  ///< of the node, to this process
   Bytes memory_limit;      ///< ProbeRequest's

@@ -6,6 +6,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/session/same_run.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -62,22 +63,22 @@ std::string names_of(const std::vector<SourceRecord>& sources) {
   return names;
 }
 
-constexpr const char* advice = "; put it back or choose another --run.directory";
-
 /// The files that were there, then the new ones.
 SourceRecord continued(const SourceRecord& saved, const SourceRecord& job, std::int64_t step, std::string_view source) {
   const auto refuse_unless = [&](bool same, const char* what, const auto& theirs, const auto& ours) {
-    FLOTILLA_REQUIRE(same, ErrorKind::bad_input, source, ": the ", what, " of ", spelled(job.name), " differs: saved with ", theirs,
-                     ", the job says ", ours, advice);
+    if (!same)
+      throw OtherRun{std::string{source},
+                     text("the ", what, " of ", spelled(job.name), " differs: saved with ", theirs, ", the job says ", ours)};
   };
   refuse_unless(saved.weight == job.weight, "weight", saved.weight, job.weight);
   refuse_unless(saved.epochs == job.epochs, "number of epochs", saved.epochs, job.epochs);
   std::multiset<std::string> present{job.files.begin(), job.files.end()};
   for (const auto& file : saved.files) {
     const auto found = present.find(file);
-    FLOTILLA_REQUIRE(found != present.end(), ErrorKind::bad_input, source, ": ", spelled(job.name),
-                     " has lost or changed a file that the run was trained on (fingerprint ", file, ", of ", saved.files.size(), " files)",
-                     advice, " (it may get new files; those it has must stay as they are)");
+    if (found == present.end())
+      throw OtherRun{std::string{source},
+                     text(spelled(job.name), " has lost or changed a file that the run was trained on (fingerprint ", file, ", of ",
+                          saved.files.size(), " files; it may get new ones, those it has must stay as they are)")};
     present.erase(found);
   }
   auto result = saved;
@@ -109,8 +110,8 @@ std::vector<SourceRecord> data_record_from_json(std::string_view json, std::stri
 std::vector<SourceRecord> continued(const std::vector<SourceRecord>& saved, const std::vector<SourceRecord>& job, std::int64_t step,
                                     std::string_view source) {
   const bool same = std::ranges::equal(saved, job, {}, &SourceRecord::name, &SourceRecord::name);
-  FLOTILLA_REQUIRE(same, ErrorKind::bad_input, source, ": the sources of data differ: saved with ", names_of(saved), ", the job says ",
-                   names_of(job), advice);
+  if (!same)
+    throw OtherRun{std::string{source}, text("the sources of data differ: saved with ", names_of(saved), ", the job says ", names_of(job))};
   std::vector<SourceRecord> result;
   for (std::size_t i = 0; i < saved.size(); ++i) result.push_back(continued(saved[i], job[i], step, source));
   return result;

@@ -36,7 +36,6 @@ Incarnation::Incarnation(const comm::World& world, const RunConfig& config, std:
         journal::LockOptions options;
         options.job = job_;
         lock_.emplace(journal::RunDirectory::open(config.run.directory, options));
-        if (!lock_->note().empty()) log::warning(lock_->note());
       },
       deadline_);
   const auto shared = [&](const std::string& text) { return mpi::broadcast_string(world.control(), text, 0, deadline_); };

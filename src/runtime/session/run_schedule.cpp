@@ -86,9 +86,7 @@ std::vector<std::string> remarks_on(const RunConfig& config, const RunSchedule& 
   const auto& t = config.training;
   const auto name = train::to_string(schedule.schedule);
   std::vector<std::string> remarks;
-  if (const auto before = saved_words(saved, schedule_key); before && t.learning_rate_schedule && *before != name)
-    remarks.push_back(text("the learning rate follows the schedule ", name, " from here on; that of the checkpoint was ", *before));
-  else if (before && !t.learning_rate_schedule && schedule.schedule != train::RateSchedule::cosine)
+  if (saved_words(saved, schedule_key) && !t.learning_rate_schedule && schedule.schedule != train::RateSchedule::cosine)
     remarks.push_back(text("the learning rate keeps the schedule of the checkpoint, ", name,
                            "; to change that: --training.learning-rate-schedule cosine"));
   const bool ends = train::decays(schedule.schedule) && t.learning_rate != t.minimum_learning_rate;

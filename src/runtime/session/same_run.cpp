@@ -121,6 +121,13 @@ void require_same_frozen(const model::Config& model, const checkpoint::Loaded& s
 
 namespace {
 
+/// Fewer steps would end among those that are done, where the checkpoint is not.
+void require_steps_left(const RunConfig& config, const checkpoint::Loaded& saved) {
+  const auto done = saved.manifest.step, steps = config.training.steps;
+  FLOTILLA_REQUIRE(done <= steps, ErrorKind::bad_input, saved.directory.string(), ": ", done, " steps are done, the job says ", steps,
+                   "; write --training.steps ", done, " or more, or choose another --run.directory");
+}
+
 std::string lora_in_words(const model::Lora& lora) {
   if (!lora.on()) return "none";
   std::string words = text("rank ", lora.rank, ", alpha ", lora.alpha, ", targets");
@@ -139,11 +146,15 @@ void require_same_adapters(const model::Lora& ours, const checkpoint::Loaded& sa
 
 }  // namespace
 
+OtherRun::OtherRun(const std::string& checkpoint, std::string difference)
+    : Error{ErrorKind::bad_input, text(checkpoint, ": ", difference, "; put it back or choose another --run.directory")},
+      difference_{std::move(difference)} {}
+
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {
   const auto refuse = [&](const char* what, const std::string& theirs, const std::string& ours) {
-    throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with ", in_quotes(theirs),
-                                           ", the job says ", in_quotes(ours), "; put it back or choose another --run.directory")};
+    throw OtherRun{saved.directory.string(), text(what, " differs: saved with ", in_quotes(theirs), ", the job says ", in_quotes(ours))};
   };
+  require_steps_left(config, saved);
   require_same_adapters(config.architecture.lora, saved);
   require_same_frozen(config.architecture, saved);
   const std::string ours = training_identity(config, saved.manifest.step);

@@ -33,18 +33,23 @@ class SaveRetry {
 /// How long the end of a run, which has nothing left to do but to save, waits for room.
 struct RoomWait {
   Seconds began;
+  Seconds patience;               ///< where nobody has said when the process is killed: the devices should not idle for ever
   std::optional<Seconds> killed;  ///< when the process will be killed; empty: nobody has said
   Seconds save;                   ///< the longest measured
   Seconds reserve{2};             ///< to say how it ended
+  int told = 0;                   ///< lines so far
 
-  /// Where nobody has said when the process is killed: the devices should not idle for ever.
-  static constexpr Seconds patience{600};
-
+  Seconds last() const { return killed ? *killed - save - reserve : began + patience; }
   /// After so many failures in a row: the pause before the next try; nothing where no try would end in time.
   std::optional<Seconds> pause(Seconds time, int failures) const {
-    const Seconds last = killed ? *killed - save - reserve : began + patience;
-    if (time >= last) return std::nullopt;
-    return std::min(growing_pause(failures, Seconds{1}, Seconds{15}), last - time);
+    if (time >= last()) return std::nullopt;
+    return std::min(growing_pause(failures, Seconds{1}, Seconds{15}), last() - time);
+  }
+  /// Whether it is time for another line: the first at once, the next after 10 s, each further one twice as far from the beginning.
+  bool line_is_due(Seconds time) {
+    if (told > 0 && time < began + growing_pause(told, Seconds{10}, Seconds{1e9})) return false;
+    ++told;
+    return true;
   }
 };
 

@@ -17,6 +17,7 @@
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/communicator.hpp"
+#include "flotilla/options/documents.hpp"
 #include "profile_feedback.hpp"
 #include "step_outcome.hpp"
 
@@ -26,6 +27,10 @@
 
 namespace flotilla::session {
 namespace {
+
+constexpr int words_width = 68;  // beside a key, on 80 columns
+constexpr const char* outside_in_words =
+    "outside its error bar: other work on the devices, or a stale profile (--probe.fresh-for=0s measures again)";
 
 void say(const std::string& line) { print(line + "\n"); }
 
@@ -88,6 +93,7 @@ void TrainingLoop::begin_metrics() {
   start.plan = in_.plan_summary;
   start.host = in_.active.host(Rank{0});
   start.version = FLOTILLA_VERSION;
+  start.changed = in_.changed;
   metrics_->write(start);
   note_data();
 }
@@ -137,7 +143,6 @@ SegmentResult TrainingLoop::run_steps() {
     const Seconds took = now() - begin;
     report(result, took);
     check_forecast(took);
-    check_profile(took);
     check_speed(took);
     evaluate_if_due();
     if (result.save) result.save = attend();
@@ -338,9 +343,13 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
     say(journal::step_line(record, in_.config.training.steps));
 }
 
+/// The first iterations against forecast and profile: both are over after the same one, and what is found is said at once.
 void TrainingLoop::check_forecast(Seconds took) {
-  if (!check_.open()) return;
-  if (const auto comparison = check_.add(took, monitor::measured_spans(in_.trainer, in_.active.rank()))) tell(*comparison);
+  std::optional<monitor::ForecastComparison> comparison;
+  if (check_.open()) comparison = check_.add(took, monitor::measured_spans(in_.trainer, in_.active.rank()));
+  std::string why;
+  if (const auto proof = feedback_->add(took); proof && !proof->wrong.empty()) why = correct_profile(*proof);
+  if (comparison) tell(*comparison, why);
 }
 
 void TrainingLoop::check_speed(Seconds took) {
@@ -350,38 +359,33 @@ void TrainingLoop::check_speed(Seconds took) {
   if (window == monitor::SpeedWatch::Window::tells) search_again();
 }
 
-void TrainingLoop::check_profile(Seconds took) {
-  const auto proof = feedback_->add(took);
-  if (!proof || proof->wrong.empty()) return;
+/// What was wrong, in words.
+std::string TrainingLoop::correct_profile(const monitor::Proof& proof) {
   try {
-    correct_profile(*proof);
+    auto feedback = feedback_of(proof, in_.profile, in_.forecast.iteration, in_.forecast_by, in_.config.run.directory, done_);
+    if (feedback.nearer) {
+      write_corrected(in_.corrected_profile, feedback);
+      feedback.record.file = in_.corrected_profile.filename().string();
+    }
+    metrics_->write(feedback.record);
+    if (feedback.nearer) {
+      search_.end();  // it reads the profile
+      search_.answer();
+      in_.adopt_profile(std::move(feedback.profile));
+      search_again();
+    }
+    return journal::correction_in_short(feedback.record);
   } catch (const Error& error) {  // of this rank alone, and no step depends on it
-    log::warning("correcting the profile: ", error.what(), "; it stays as it was");
+    log::warning("correcting the profile: ", error.what(), "; it stayed as it was");
+    return {};
   }
-}
-
-void TrainingLoop::correct_profile(const monitor::Proof& proof) {
-  auto feedback = feedback_of(proof, in_.profile, in_.forecast.iteration, in_.forecast_by, in_.config.run.directory, done_);
-  for (const auto& line : journal::wrong_figures_in_words(feedback.record)) log::warning(line);
-  if (feedback.nearer) {
-    write_corrected(in_.corrected_profile, feedback);
-    feedback.record.file = in_.corrected_profile.filename().string();
-  }
-  log::info(journal::correction_in_words(feedback.record));
-  metrics_->write(feedback.record);
-  if (!feedback.nearer) return;
-  search_.end();  // it reads the profile
-  search_.answer();
-  in_.adopt_profile(std::move(feedback.profile));
-  search_again();
 }
 
 void TrainingLoop::search_again() {
   if (!switch_.wanted()) search_.begin(speed_->slow_now(), last_step() - done_);
 }
 
-void TrainingLoop::tell(const monitor::ForecastComparison& c) {
-  print(key_values({{"forecast", in_words(c)}}));
+void TrainingLoop::tell(const monitor::ForecastComparison& c, const std::string& why) {
   journal::ForecastRecord record;
   record.step = done_;
   record.forecast_seconds = c.forecast.value;
@@ -390,10 +394,12 @@ void TrainingLoop::tell(const monitor::ForecastComparison& c) {
   record.iterations = static_cast<std::int64_t>(c.iterations);
   record.inside_error_bar = c.inside_error_bar();
   metrics_->write(record);
-  if (!c.inside_error_bar())
-    log::warning("iterations take ", percent(std::abs(c.deviation())), c.deviation() > 0 ? " longer" : " less",
-                 " than forecast, outside its error bar of ", percent(c.relative_error),
-                 "; other work on the devices, or a stale profile: --probe.fresh-for=0s measures again");
+  auto words = in_words(c);
+  if (!why.empty())
+    words += "\n" + options::wrap(why, 0, words_width);
+  else if (!c.inside_error_bar())
+    words += "\n" + options::wrap(outside_in_words, 0, words_width);
+  print(key_values({{"forecast", words}}));
 }
 
 void TrainingLoop::evaluate_if_due() {
@@ -446,7 +452,7 @@ SegmentResult TrainingLoop::hand_over(const plan::Plan& plan, const std::string&
 
 SegmentResult TrainingLoop::ended(ExitCode code, std::string reason) {
   if (speaks()) {
-    if (const auto comparison = check_.finish()) tell(*comparison);
+    if (const auto comparison = check_.finish()) tell(*comparison, "");
     journal::StopRecord stop;
     stop.step = done_;
     stop.exit_code = code;

@@ -49,6 +49,7 @@ struct LoopInput {
   std::optional<NextPlan> next_phase;  ///< its plan
   double peak_flops = 0;               ///< of all devices of the active ranks together, FLOP/s
   std::string plan_summary;
+  std::string changed;                                     ///< options that alter the run, since the checkpoint that it goes on from
   simulate::Forecast forecast;                             ///< of the plan, with its timeline; the active ranks' rank 0 has it
   std::optional<Seconds> ends;                             ///< of the job's time, on the clock of flotilla::now()
   std::optional<PlanChange> change;                        ///< the run goes on after this
@@ -115,11 +116,10 @@ class TrainingLoop {
   void check_forecast(Seconds took);
   void check_speed(Seconds took);
   /// What the first iterations prove of the profile: says it, writes it, and plans again where that is wanted.
-  void check_profile(Seconds took);
-  void correct_profile(const monitor::Proof&);
+  std::string correct_profile(const monitor::Proof&);
   /// Plans again beside the steps, with what is slow now.
   void search_again();
-  void tell(const monitor::ForecastComparison&);
+  void tell(const monitor::ForecastComparison&, const std::string& why);
   void require_finite(const train::StepResult&) const;
   /// What a step that is not finite has to do with fp16; empty where it has not.
   std::string at_scale_floor(const train::StepResult&) const;
@@ -162,6 +162,8 @@ class TrainingLoop {
   checkpoint::Manifest completed(checkpoint::Manifest) const;
   checkpoint::SaveOptions save_options() const;
   void note_saved(journal::CheckpointRecord);
+  std::string room_in_words() const;
+  void tell_room(Bytes of_a_checkpoint) const;
   /// Where it follows from failures: the time to the next checkpoint, and what a user is told of it. On the active ranks' rank 0.
   void begin_interval();
   void choose_interval(const SaveCost&);
@@ -186,6 +188,7 @@ class TrainingLoop {
   std::int64_t saved_;                 ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   std::int64_t in_run_;                ///< the same in the run directory
   Seconds last_save_;
+  bool told_room_ = false;
   SaveRetry retry_;
   struct {
     std::int64_t step = 0;

@@ -185,6 +185,7 @@ class TrainingRun::State {
             next_phase(work.chosen.plan, first_step),
             peak_flops(work),
             plan::summary(work.chosen.plan),
+            place_.changed,
             work.chosen.forecast,
             ends_,
             change,

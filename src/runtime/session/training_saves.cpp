@@ -3,6 +3,7 @@
 #include <chrono>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -13,9 +14,13 @@
 #include "flotilla/journal/history.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/session/same_run.hpp"
+#include "flotilla/store/disk.hpp"
 #include "training_loop.hpp"
 
 namespace flotilla::session {
+
+/// Of a parameter in a checkpoint: the weight in fp32, and two moments.
+constexpr std::int64_t bytes_of_frozen = 4, bytes_of_trained = 12;
 
 Seconds TrainingLoop::longest_save_so_far() const {
   Seconds longest;
@@ -107,6 +112,7 @@ bool TrainingLoop::settle_save() {
 
 void TrainingLoop::settle() {
   settle_save();
+  if (drain_under_way() && speaks()) log::info("waiting for step ", draining_.step, " to be drained into ", in_.allocation.run().string());
   while (drain_under_way()) settle_drain();
 }
 
@@ -120,14 +126,14 @@ void TrainingLoop::save_for_the_end(const checkpoint::Manifest& manifest) {
   if (to_drain_ && *to_drain_ != done_) to_drain_.reset();  // the one that follows is newer
   settle();
   if (in_run_ == done_) return;
-  RoomWait wait;
-  wait.began = now();
-  for (bool told = false;; told = true) {
+  for (RoomWait wait{now(), in_.config.checkpoint.wait_for_room, {}, {}};;) {
     const auto failure = attempt([&] { save_now(manifest); });
     if (!failure) return;
     const auto pause = pause_for_room(wait);
     if (!pause) throw comm::AgreedError{failure->kind(), text(failure->what(), "; there was no room in time to save step ", done_)};
-    if (speaks() && !told) log::warning(failure->what(), "; waiting for room to save step ", done_, " before the run ends");
+    if (speaks() && wait.line_is_due(now()))
+      log::warning(failure->what(), "; waiting for room to save step ", done_, ": ", room_in_words(), "; ", wait.last() - now(), " more (",
+                   wait.killed ? "until it is killed" : "--checkpoint.wait-for-room", ")");
     std::this_thread::sleep_for(std::chrono::duration<double>{pause->value});
   }
 }
@@ -223,6 +229,42 @@ void TrainingLoop::note_saved(journal::CheckpointRecord record) {
   if (tensorboard_) tensorboard_->write(record);
   if (prometheus_) prometheus_->saved(record.step);
   print(journal::checkpoint_line(record, in_.config.training.steps) + "\n");
+  if (done_ < in_.config.training.steps && !std::exchange(told_room_, true)) tell_room(Bytes{record.bytes});
+}
+
+/// What a checkpoint needs, and what is free for it.
+std::string TrainingLoop::room_in_words() const {
+  Bytes needed;
+  for (const auto& tensor : *in_.trainer.state().tensors)
+    needed.count += tensor.elements() * (tensor.trained ? bytes_of_trained : bytes_of_frozen);
+  try {
+    return text(needed, " are needed, ", store::free_space(in_.allocation.run()), " are free");
+  } catch (const Error& away) {
+    return text(needed, " are needed");
+  }
+}
+
+/// How many more checkpoints fit, and whether those that will be there fit.
+void TrainingLoop::tell_room(Bytes size) const {
+  const auto& run = in_.allocation.run();
+  const auto& checkpoint = in_.config.checkpoint;
+  try {
+    const auto free = store::free_space(run);
+    const auto fit = free.count / std::max<std::int64_t>(size.count, 1);
+    const auto there = std::ssize(checkpoint::list(run));
+    // One more than are kept is there while the newest is written.
+    const std::int64_t due = checkpoint.keep > 0    ? checkpoint.keep + 1 - there
+                             : checkpoint.every > 0 ? (in_.config.training.steps - done_) / checkpoint.every
+                                                    : 0;
+    const auto room = text("room for ", fit, " more of this size (", free, " free)");
+    if (fit >= due)
+      print(room + "\n");
+    else
+      log::warning(run.string(), ": ", room, ", and ", due, " are to come (--checkpoint.keep ", checkpoint.keep,
+                   "); make room or keep fewer");
+  } catch (const Error& error) {  // the next save says what is wrong
+    log::debug(error.what());
+  }
 }
 
 TimeLeft TrainingLoop::time_left() const {
