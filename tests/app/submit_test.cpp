@@ -160,13 +160,13 @@ TEST_F(Submit, ThePrecisionThatWasLeftOpenIsWrittenIntoTheScript) {
   slurm_cluster.partition("v100", {MadeNodes{.prefix = "v", .count = 4, .gres = "gpu:v100:4"}});
   slurm_cluster.partition("l4", {MadeNodes{.prefix = "l", .count = 1, .gres = "gpu:l4:1"}});
   slurm_cluster.save(slurm_cluster_);
-  const auto half = script_in(run(slurm_cluster_, {"--training.precision=half"}));
-  EXPECT_NE(half.find("--training.precision=fp16"), std::string::npos) << half;
-  EXPECT_EQ(half.find("=half"), std::string::npos) << half;
-  const auto bf16 = script_in(run(slurm_cluster_, {"--training.precision=half", "--submit.partitions=l4"}));
+  const auto fp16 = script_in(run(slurm_cluster_));
+  EXPECT_NE(fp16.find("--training.precision=fp16"), std::string::npos) << fp16;
+  const auto bf16 = script_in(run(slurm_cluster_, {"--submit.partitions=l4"}));
   EXPECT_NE(bf16.find("--training.precision=bf16"), std::string::npos) << bf16;
-  std::ofstream{job_} << "[model]\nname = \"opt-350m\"\n[training]\nglobal-batch = 256\nprecision = \"half\"\n";
-  expect_refused(slurm_cluster_, {}, "flotilla train, which reads it, too, needs one; write --training.precision half");
+  std::ofstream{job_} << "[model]\nname = \"opt-350m\"\n[training]\nglobal-batch = 256\nprecision = \"fp32\"\n";
+  const auto said = script_in(run(slurm_cluster_));
+  EXPECT_EQ(said.find("--training.precision"), std::string::npos) << said;  // the job file says it
 }
 
 TEST_F(Submit, NetworksOfPartitionsAreStatedAsForPlan) {
@@ -388,7 +388,7 @@ TEST_F(Submit, HostileNamesStayNames) {
   ASSERT_EQ(status_of("cd '" + folder_.path().string() + "' && bash -n s.sh && NOTES='" + notes.string() + "' bash s.sh"), 0) << script;
   const std::string zero(1, '\0');
   EXPECT_EQ(content(notes), fs::canonical(place).string() + zero + directory + zero + "train" + zero + "job '.toml" + zero +
-                                "--training.global-batch=8" + zero);
+                                "--training.global-batch=8" + zero + "--training.precision=bf16" + zero);
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) EXPECT_NE(entry.path().filename(), "witness");
 }
 

@@ -145,6 +145,22 @@ TEST(OnGpus, APlanIsSearchedWithWhatThoseGpusReach) {
   EXPECT_TRUE(profile.devices.at(1).type.starts_with("cpu:")) << profile.devices.at(1).type;
 }
 
+/// Nobody says a precision: a new run computes in what its devices are made for, and goes on in it on others.
+TEST(OnGpus, ARunKeepsThePrecisionThatItsFirstDevicesAreMadeFor) {
+  const auto there = folder() / "made-for";
+  const auto start = [&](int last, const std::string& device, const Words& environment) {
+    auto command = train(there, 1, {text("--training.steps=", last), "--training.warmup-steps=0", "--device=" + device});
+    const auto ended = run(with(command, "--probe.file=", (folder() / ("made-for-" + device + ".json")).string()), environment);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended;
+  };
+  const auto first = start(1, "gpu", {"FLOTILLA_STANDIN_DEVICES=t4"});
+  EXPECT_NE(first.err.find("precision: fp16, which the devices are made for"), std::string::npos) << first.err;
+  const auto second = start(2, "cpu", {});
+  EXPECT_NE(second.err.find("precision: fp16, as step 1 has it"), std::string::npos) << second.err;
+  EXPECT_EQ(losses(there).size(), 2U);
+}
+
 /// Operands of products are rounded to 11 bits, which changes a loss by at most 4 * 2^-11 (compute_half_test). The type of the device says
 /// so.
 TEST(OnGpus, Tf32IsAChoice) {

@@ -73,10 +73,11 @@ class Process {
   /// Waits for `condition` while it runs; whether that holds then.
   template <class Condition>
   bool until(Condition condition, Milliseconds pause = Milliseconds{10}, Seconds standstill = standstill_bound()) {
-    const auto over = [&] { return condition() || !running(); };
+    bool held = false;  // a save that is under way may be over at the next look
+    const auto over = [&] { return (held = condition()) || !running(); };
     return tests::until(
                over, [&] { return progress(); }, pause, standstill) &&
-           condition();
+           (held || condition());
   }
 
   /// Waits for its end. Kills everything when it hangs, after so long in which nothing moves.

@@ -86,7 +86,7 @@ inline int fewer_on_gpus(int on_cpus, int on_gpus_) { return on_gpus() ? on_gpus
 /// Options of a run that is quick to start. One profile for each number of ranks serves a whole test program. Nobody is missed however slow
 /// the machine is; where a rank falls silent on purpose, `with` sets other deadlines.
 inline Words options(const fs::path& run, int ranks) {
-  const Words device = on_gpus() ? Words{"--device=gpu"} : Words{};
+  const Words device = on_gpus() ? Words{"--device=gpu", "--training.precision=fp32"} : Words{};  // as on CPUs
   return Words{"--model.name=gpt2-tiny",
                text("--training.length=", length),
                text("--training.global-batch=", global_batch),

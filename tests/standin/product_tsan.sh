@@ -31,7 +31,7 @@ END
 train() {
   local name=$1 ranks=$2 model=$3
   shift 3
-  "${mpirun[@]}" -n "$ranks" "$flotilla" train --device=gpu --model.config="$scratch/$model.json" \
+  "${mpirun[@]}" -n "$ranks" "$flotilla" train --device=gpu --training.precision=fp32 --model.config="$scratch/$model.json" \
     --run.directory="$scratch/$name" --data.train="$scratch/text.txt" --data.format=text --training.length=8 --training.global-batch=4 \
     --training.steps=2 --run.threads=1 --probe.budget=100ms --probe.file="$scratch/profile-$ranks-$model.json" "$@" \
     >"$scratch/$name.log" 2>&1

@@ -12,7 +12,7 @@ using tests::expect_refused;
 
 std::vector<std::string> all(const std::string& pattern, const std::string& text) {
   const Regex regex{pattern};
-  Effort effort{text.size()};
+  MatchEffort effort{text.size()};
   Matches matches{regex, text, effort};
   std::vector<std::string> found;
   while (const auto match = matches.next()) found.push_back(text.substr(match->first, match->last - match->first));
@@ -39,7 +39,7 @@ TEST(Regex, RepeatsAndLookAround) {
 }
 
 TEST(Regex, ALiteralIsItself) {
-  Effort effort{4};
+  MatchEffort effort{4};
   const auto match = Regex::literal(".*").find("a.*b", 0, effort);
   ASSERT_TRUE(match);
   EXPECT_EQ(match->first, 1u);

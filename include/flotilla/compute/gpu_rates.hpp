@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "flotilla/base/precision.hpp"
 #include "flotilla/gpu/device.hpp"
 
 namespace flotilla::compute {
@@ -29,5 +30,11 @@ bool has_attention_library();
 
 /// Whether the device has units for TF32, which came with sm_80.
 constexpr bool multiplies_tf32(const gpu::DeviceFacts& device) { return device.major >= 8; }
+
+/// What its units for products of 16 bits are made for: bf16 since sm_80, fp16 since sm_70; before there were none.
+constexpr Precision made_for(const gpu::DeviceFacts& device) {
+  if (device.major >= 8) return Precision::bf16;
+  return device.major == 7 ? Precision::fp16 : Precision::fp32;
+}
 
 }  // namespace flotilla::compute

@@ -46,8 +46,9 @@ class Schedule {
   /// Passes of a device, of all its chunks, that are between forward and backward at one time, at most; where stages are dealt alike.
   virtual int passes_in_flight(const Position& p) const { return in_flight(p).most; }
 
-  /// What filling and draining a pipeline of equal stages takes, about, in what 1F1B with one stage a device takes for it.
-  virtual double fill(int /*chunks*/) const { return 1; }
+  /// What filling and draining a pipeline of equal stages takes, about, in what 1F1B with one stage a device takes for it. `stages` are the
+  /// devices of the pipeline, two at least.
+  virtual double fill(int /*chunks*/, int /*microbatches*/, int /*stages*/) const { return 1; }
 
   /// Rules for the list scheduler, which keeps the order that ends first (the first of equals): for stages that are dealt unlike, and for
   /// devices that hold several stages. None: a device's order depends on its own microbatches alone, `order` says it.

@@ -40,9 +40,9 @@ struct RunConfig {
   } data;
   struct Training {
     std::int64_t steps = 1000;
-    int global_batch = 16;  ///< sequences
-    int length = 0;         ///< tokens; 0 in the file means the model's positions, never 0 once read
-    Precision precision = Precision::fp32;
+    int global_batch = 16;               ///< sequences
+    int length = 0;                      ///< tokens; 0 in the file means the model's positions, never 0 once read
+    std::optional<Precision> precision;  ///< nothing: the checkpoint's on resume, else the plan file's, else what the devices are made for
     std::int64_t seed = 1;
     double learning_rate = 3e-4, minimum_learning_rate = 3e-5;
     std::optional<train::RateSchedule> learning_rate_schedule;  ///< nothing: the checkpoint's on resume, else the cosine

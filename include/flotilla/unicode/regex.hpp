@@ -15,11 +15,11 @@ struct Match {
 
 /// What the patterns and the copies of one encoding may still cost, in looks at a byte. Time stays in proportion to the text, whatever the
 /// patterns are: those of published tokenizers look some 60 times at a byte of prose.
-class Effort {
+class MatchEffort {
  public:
   static constexpr std::size_t least = std::size_t{1} << 26, per_byte = 1024;
 
-  explicit Effort(std::size_t bytes) : left_{least + per_byte * bytes}, bytes_{bytes} {}
+  explicit MatchEffort(std::size_t bytes) : left_{least + per_byte * bytes}, bytes_{bytes} {}
   /// Throws Error{bad_input} where nothing is left, signals::Stopped where a signal asks the process to stop.
   void spend(std::size_t looks);
   /// Of the text that is encoded.
@@ -41,7 +41,7 @@ class Regex {
 
   /// The leftmost match that begins at byte `from` or later. `text` must be valid UTF-8 and `from` the start of a character.
   /// Throws Error{bad_input} where that takes more effort, or memory, than there is.
-  std::optional<Match> find(std::string_view text, std::size_t from, Effort&) const;
+  std::optional<Match> find(std::string_view text, std::size_t from, MatchEffort&) const;
 
  private:
   struct State;
@@ -52,13 +52,13 @@ class Regex {
 /// All matches, from left to right. An empty match directly after another match is passed over.
 class Matches {
  public:
-  Matches(const Regex& regex, std::string_view text, Effort& effort) : regex_{regex}, text_{text}, effort_{effort} {}
+  Matches(const Regex& regex, std::string_view text, MatchEffort& effort) : regex_{regex}, text_{text}, effort_{effort} {}
   std::optional<Match> next();
 
  private:
   const Regex& regex_;
   std::string_view text_;
-  Effort& effort_;
+  MatchEffort& effort_;
   std::size_t from_ = 0;
   std::optional<std::size_t> last_;
 };

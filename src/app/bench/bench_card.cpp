@@ -59,9 +59,9 @@ double median_of_steps(std::vector<double> seconds) {
 class CardTraining {
  public:
   CardTraining(const comm::World& node, const Job& job, Seconds budget, const CardTold& told)
-      : node_{node}, job_{job}, budget_{budget}, told_{told}, data_{open()}, place_{node, job,  data_,
+      : node_{node}, job_{job}, budget_{budget}, told_{told}, data_{open()}, place_{node, job_, data_,
                                                                                     {},   {},   1,
-                                                                                    {},   {},   session::phases_of(job),
+                                                                                    {},   {},   session::phases_of(job_),
                                                                                     {},   false} {}
 
   bench::CardEntry run() {
@@ -91,6 +91,7 @@ class CardTraining {
   void look_at_devices() {
     place_.schedule = session::run_schedule(job_, std::nullopt);
     place_.device = session::choose_device(node_, job_.device.kind, session::how_to_compute(job_), job_.comm.deadline);
+    if (!job_.training.precision) job_.training.precision = session::precision_of_devices(node_, place_.device, job_.comm.deadline);
     const auto here = probe::discover(node_, probing());
     place_.threads = here.devices[node_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
@@ -123,7 +124,7 @@ class CardTraining {
     const double tokens = static_cast<double>(job_.training.global_batch) * job_.training.length;
     bench::CardEntry entry;
     entry.model = job_.architecture.name;
-    entry.precision = to_string(job_.training.precision);
+    entry.precision = to_string(job_.training.precision.value());
     entry.length = job_.training.length;
     entry.batch = job_.training.global_batch;
     entry.ranks = node_.size();
@@ -169,7 +170,7 @@ class CardTraining {
   }
 
   const comm::World& node_;
-  const Job& job_;
+  Job job_;
   const Seconds budget_;
   const CardTold& told_;
   session::TrainingData data_;

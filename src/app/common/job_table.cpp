@@ -167,7 +167,10 @@ void add_training(Table& t, Job::Training& r, std::string& tokens) {
         {.value = "N[M|B|T]", .unset = "training.steps count", .example = "15B", .alias = "tokens"});
   t.add("training.global-batch", &r.global_batch, "global batch size in sequences per iteration", {.minimum = 1, .maximum = 1 << 24});
   t.add("training.length", &r.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
-  t.add("training.precision", &r.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
+  t.add("training.precision", &r.precision,
+        "GEMM precision; master weights and accumulation stay fp32; auto: on resume the checkpoint's, else the plan file's, else what the "
+        "devices are made for: bf16 or fp16 on GPUs with units for it, fp32 on others and on CPUs",
+        open_precisions());
   t.add("training.seed", &r.seed, "random seed for initialization, data order and dropout", {.minimum = 0});
   t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up",
         {.maximum = largest_factor, .above = 0});
@@ -355,6 +358,15 @@ Choice<Precision> precisions() {
   return {{"fp32", "bf16", "fp16"},
           [](const std::string& name) { return parse_precision(name); },
           [](const Precision& p) { return to_string(p); }};
+}
+
+Choice<std::optional<Precision>> open_precisions() {
+  auto fixed = precisions();
+  auto names = fixed.names;
+  names.emplace(names.begin(), "auto");
+  using Value = std::optional<Precision>;
+  return {names, [=](const std::string& name) { return name == "auto" ? Value{} : Value{fixed.parse(name)}; },
+          [=](const Value& value) { return value ? fixed.show(*value) : "auto"; }};
 }
 
 void add_output(Table& t, Job::Output& o) {

@@ -4,6 +4,8 @@
 namespace flotilla::app {
 
 options::Choice<Precision> precisions();
+/// "auto": nothing, left open.
+options::Choice<std::optional<Precision>> open_precisions();
 
 /// What is fixed of plans, in a section that is open: degrees, microbatch, schedule and so on to plan.cuts.
 void add_constraints(options::Table&, Job::Plan&);

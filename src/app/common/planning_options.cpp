@@ -20,16 +20,6 @@ options::Choice<std::optional<search::Goal>> goals(std::vector<std::string> name
           [](const Value& goal) { return goal ? search::to_string(*goal) : ""; }};
 }
 
-/// Of a plan, that of 16 bits may be left open.
-options::Choice<std::optional<Precision>> plan_precisions() {
-  auto fixed = precisions();
-  auto names = fixed.names;
-  names.emplace_back("half");
-  using Value = std::optional<Precision>;
-  return {names, [=](const std::string& name) { return name == "half" ? Value{} : Value{fixed.parse(name)}; },
-          [=](const Value& value) { return value ? fixed.show(*value) : "half"; }};
-}
-
 std::string listed(const std::vector<std::string>& names) {
   std::string words;
   for (const auto& name : names) words += (words.empty() ? "" : ", ") + name;
@@ -50,9 +40,9 @@ void add_model(Table& t, PlanningOptions& o) {
   t.add("training.tokens", &o.tokens, "training tokens of the whole run, such as 300B; instead of training.steps",
         {.value = "N[M|B|T]", .unset = "not told", .example = "300B", .alias = "tokens"});
   t.add("training.precision", &o.precision,
-        "GEMM precision; master weights and accumulation stay fp32; half: bf16, or fp16 where that is better for a pool that has devices "
-        "without bf16",
-        plan_precisions());
+        "GEMM precision; master weights and accumulation stay fp32; auto: what the devices are made for, which is bf16 or fp16 on GPUs "
+        "with units for it, fp32 on others and on CPUs; both where types differ, and the better plan counts",
+        open_precisions());
   t.section("data", "Token files");
   add_documents(t, o.basis.separate_documents);
 }

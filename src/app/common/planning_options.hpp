@@ -19,11 +19,11 @@ struct PlanningOptions {
     std::string name;    ///< empty: the library's only one
     std::string config;  ///< path of a Hugging Face config.json instead
   } model;
-  int global_batch = 0;                                 ///< sequences
-  int length = 0;                                       ///< tokens; 0: the model's positions
-  std::optional<Precision> precision{Precision::fp32};  ///< nothing: bf16 or fp16, whichever is better
-  std::vector<std::string> pool;                        ///< TYPE[@ZONE]=COUNT[/PER_NODE]; empty: the devices of the profile
-  std::vector<std::string> restrict;                    ///< names, several of an item separated by commas
+  int global_batch = 0;                ///< sequences
+  int length = 0;                      ///< tokens; 0: the model's positions
+  std::optional<Precision> precision;  ///< nothing: what the devices are made for, or the better of two
+  std::vector<std::string> pool;       ///< TYPE[@ZONE]=COUNT[/PER_NODE]; empty: the devices of the profile
+  std::vector<std::string> restrict;   ///< names, several of an item separated by commas
   ForecastBasis basis;
   std::string write_plan;   ///< file for the plan alone; empty: none
   std::string page;         ///< HTML file; empty: none

@@ -57,7 +57,7 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
     refuse(o.setting("plan.cost-model"), "sailor-artifact", "its formulas know no experts; leave this option out");
   request.length = length_of(o, request.model);
   request.global_batch = o.global_batch;
-  request.precision = o.precision.value_or(Precision::bf16);
+  request.precision = o.precision.value_or(Precision::fp32);
   request.objective = objective_of(o, iterations_of(o, request));
   request.constraints = constraints_of(o);
   request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
@@ -73,33 +73,52 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
   return request;
 }
 
-bool multiplies_in(const cluster::Profile& profile, const std::string& type, Precision precision) {
-  const auto* known = cluster::find_type(profile, type);
-  return known != nullptr && cluster::product_peak(*known, precision).value > 0;
+bool multiplies_in(const cluster::DeviceType& type, Precision precision) { return cluster::product_peak(type, precision).value > 0; }
+
+/// What each type of the pool is made for, the widest range first.
+std::vector<Precision> made_for(const search::Pool& pool, const cluster::Profile& profile) {
+  std::vector<Precision> found;
+  for (const auto precision : {Precision::bf16, Precision::fp16, Precision::fp32})
+    if (std::ranges::any_of(pool, [&](const auto& entry) {
+          const auto* type = cluster::find_type(profile, entry.device_type);
+          return type != nullptr && cluster::made_for(*type) == precision;
+        }))
+      found.push_back(precision);
+  return found;
 }
 
-/// Types of the pool that have fp16 alone.
-std::set<std::string> without_bf16(const search::Pool& pool, const cluster::Profile& profile) {
-  std::set<std::string> types;
-  for (const auto& entry : pool)
-    if (!multiplies_in(profile, entry.device_type, Precision::bf16) && multiplies_in(profile, entry.device_type, Precision::fp16))
-      types.insert(entry.device_type);
-  return types;
+/// Who asks for bf16 is told of devices that cannot take part.
+void warn_of_lacking_bf16(const search::Pool& pool, const cluster::Profile& profile) {
+  std::set<std::string> lacking;
+  bool some_have = false;
+  for (const auto& entry : pool) {
+    const auto* type = cluster::find_type(profile, entry.device_type);
+    if (type == nullptr) continue;
+    some_have |= multiplies_in(*type, Precision::bf16);
+    if (!multiplies_in(*type, Precision::bf16) && multiplies_in(*type, Precision::fp16)) lacking.insert(entry.device_type);
+  }
+  const std::vector<std::string> names{lacking.begin(), lacking.end()};
+  if (some_have && !names.empty())
+    log::warning(joined(names), names.size() == 1 ? " has" : " have",
+                 " no bf16 and cannot take part; --training.precision auto plans in fp16, too, and takes the better plan");
 }
 
-/// Who asks for bf16 is told of devices that cannot take part; who leaves it open gets both where there are such.
+/// What was left open: a measured profile's own precision, a plan's that is planned again, else what the devices are made for; where types
+/// differ in that, the two that come first are planned both.
 void settle_precision(PlanningTask& task, const PlanningOptions& o) {
   auto& request = task.request;
-  const auto lacking = without_bf16(request.pool, task.profile);
-  if (request.precision != Precision::bf16 || lacking.empty()) return;
-  const bool some_have =
-      std::ranges::any_of(request.pool, [&](const auto& entry) { return multiplies_in(task.profile, entry.device_type, Precision::bf16); });
-  if (!o.precision && some_have) task.other_precision = Precision::fp16;
-  if (!o.precision && !some_have) request.precision = Precision::fp16;
-  if (!o.precision || !some_have) return;
-  const std::vector<std::string> names{lacking.begin(), lacking.end()};
-  log::warning(joined(names), names.size() == 1 ? " has" : " have",
-               " no bf16 and cannot take part; --training.precision half plans in fp16, too, and takes the better plan");
+  if (o.precision) {
+    if (*o.precision == Precision::bf16) warn_of_lacking_bf16(request.pool, task.profile);
+    return;
+  }
+  if (o.basis.sailor_artifact) return;  // its formulas are those of fp32
+  if (request.previous) return static_cast<void>(request.precision = request.previous->precision);
+  const auto& measured = task.profile.operation_times;
+  if (!measured.empty() && std::ranges::all_of(measured, [&](const auto& time) { return time.precision == measured.front().precision; }))
+    return static_cast<void>(request.precision = measured.front().precision);
+  const auto precisions = made_for(request.pool, task.profile);
+  if (!precisions.empty()) request.precision = precisions.front();
+  if (precisions.size() > 1) task.other_precision = precisions[1];
 }
 
 int nodes_in(const search::Pool& pool, const std::string& zone) {

@@ -12,7 +12,7 @@ flotilla::probe::ProbeRequest probe_request(const Job& job) {
   flotilla::probe::ProbeRequest request;
   request.model = job.architecture.fully_trained();  // a profile is of the shape
   request.length = job.training.length;
-  request.precisions = {job.training.precision};
+  if (job.training.precision) request.precisions = {*job.training.precision};
   request.threads = job.run.threads;
   request.memory_limit = job.device.memory;
   request.largest_microbatch = job.plan.microbatch > 0 ? job.plan.microbatch : job.training.global_batch;
@@ -29,6 +29,7 @@ cluster::Profile measure_profile(const comm::World& world, const Job& job, const
   request.zone = comm::agree_on(
       world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, ranks_start_deadline);
   request.device = session::choose_device(world, job.device.kind, session::how_to_compute(job), job.comm.deadline);
+  if (!job.training.precision) request.precisions = {session::precision_of_devices(world, request.device, job.comm.deadline)};
   request.progress = progress;
   const auto here = flotilla::probe::discover(world, request);
   if (world.rank() == Rank{0} && !here.idle_threads.empty()) log::warning(here.idle_threads);

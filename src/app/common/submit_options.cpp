@@ -93,9 +93,6 @@ SubmitOptions read_submit_options(std::span<const std::string> arguments, std::s
                    "--submit.answers is a site that is not here: nothing can be sent to it; add --dry-run");
   FLOTILLA_REQUIRE(s.dry_run || !o.job_file.empty() || !s.resize.empty(), ErrorKind::usage,
                    "expected the job file that the job will read: flotilla submit JOB");
-  const auto& precision = o.planning.setting("training.precision");
-  if (!o.planning.precision && precision.origin != options::Origin::command_line)
-    refuse(precision, precision.value, "flotilla train, which reads it, too, needs one; write --training.precision half");
   return o;
 }
 

@@ -31,13 +31,15 @@ fs::path library_file(const SubmitSettings& s) {
   return place;
 }
 
-/// What the command line said of the training: the job must be told, too. It needs the plan's precision where that was left open.
+/// What the command line said of the training: the job must be told, too, and of the plan's precision where that was left open.
 std::vector<std::string> arguments_of(const SubmitOptions& o, Precision precision) {
   std::vector<std::string> arguments{"train"};
   if (!o.job_file.empty()) arguments.push_back(o.job_file);
   for (const auto& s : o.planning.settings)
-    if (s.origin == options::Origin::command_line && (s.section == "model" || s.section == "training"))
-      arguments.push_back(text("--", s.name, "=", s.name == "training.precision" ? to_string(precision) : s.value));
+    if (s.origin == options::Origin::command_line && (s.section == "model" || s.section == "training") && s.name != "training.precision")
+      arguments.push_back(text("--", s.name, "=", s.value));
+  if (const auto& asked = o.planning.setting("training.precision"); !o.planning.precision || asked.origin == options::Origin::command_line)
+    arguments.push_back(text("--", asked.name, "=", to_string(precision)));
   return arguments;
 }
 

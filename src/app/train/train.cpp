@@ -22,6 +22,7 @@
 #include "flotilla/base/print.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
+#include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/mpi/session.hpp"
@@ -44,14 +45,14 @@ constexpr Seconds start_deadline{120};  // before the job file is read: ranks of
 class Training {
  public:
   /// `left`: of the job's time, on the rank that asked for it.
-  Training(const comm::World& world, const Job& job, std::optional<Seconds> left)
+  Training(const comm::World& world, Job job, std::optional<Seconds> left)
       : world_{world},
-        job_{job},
-        deadline_{job.comm.deadline},
+        job_{std::move(job)},
+        deadline_{job_.comm.deadline},
         batch_{read_batch_job(left)},
         data_{open()},
-        allocation_{world, job, batch_.id},
-        place_{world, job, data_, {}, {}, 1, {}, {}, session::phases_of(job), {}, !job.plan.file.empty()} {}
+        allocation_{world, job_, batch_.id},
+        place_{world, job_, data_, {}, {}, 1, {}, {}, session::phases_of(job_), {}, !job_.plan.file.empty()} {}
 
   session::SegmentResult run() {
     find_checkpoint();
@@ -203,6 +204,7 @@ class Training {
 
   void look_at_devices() {
     place_.device = session::choose_device(world_, job_.device.kind, session::how_to_compute(job_), deadline_);
+    settle_precision();
     const auto here = probe::discover(world_, probing(place_.phases.front().length));
     if (world_.rank() == Rank{0} && !here.idle_threads.empty()) log::warning(here.idle_threads);
     place_.threads = here.devices[world_.rank().index()].threads;
@@ -214,6 +216,39 @@ class Training {
     place_.runtime.placement = program::placement_of(here.devices);
     place_.runtime.library_all_reduce = job_.comm.reduction == Job::Comm::Reduction::nccl;
     place_.runtime_constant = runtime_constant(most_on_a_host(here.devices));
+  }
+
+  /// Of the checkpoint, or else of the plan's file, with its place; on rank 0.
+  std::optional<std::pair<Precision, std::string>> recorded_precision() const {
+    if (saved_ && !saved_->manifest.plan.empty()) {
+      const auto manifest = (saved_->directory / "manifest.json").string();
+      return std::pair{files::plan_from_json(saved_->manifest.plan, manifest + ": /plan").precision, text("step ", saved_->manifest.step)};
+    }
+    if (job_.plan.file.empty()) return std::nullopt;
+    return std::pair{files::read_plan(job_.plan.file).precision, job_.plan.file};
+  }
+
+  /// What was left open is settled, and what was not is held against the checkpoint.
+  void settle_precision() {
+    std::string words;
+    comm::agree_on(
+        world_, "looking for the precision",
+        [&] {
+          const auto recorded = world_.rank() == Rank{0} ? recorded_precision() : std::nullopt;
+          if (!recorded) return;
+          words = to_string(recorded->first);
+          if (!job_.training.precision)
+            log::info("precision: ", words, ", as ", recorded->second, " has it");
+          else if (saved_ && job_.training.precision != recorded->first)
+            log::info("precision: ", to_string(*job_.training.precision), "; ", recorded->second, " was in ", words,
+                      ", so its plan is not kept");
+        },
+        deadline_);
+    if (job_.training.precision) return;
+    words = mpi::broadcast_string(world_.control(), words, 0, deadline_);
+    job_.training.precision = words.empty() ? session::precision_of_devices(world_, place_.device, deadline_) : parse_precision(words);
+    if (words.empty() && job_.training.precision != Precision::fp32 && world_.rank() == Rank{0})
+      log::info("precision: ", to_string(*job_.training.precision), ", which the devices are made for (--training.precision)");
   }
 
   probe::ProbeRequest probing(int length) const {
@@ -288,7 +323,7 @@ class Training {
   }
 
   const comm::World& world_;
-  const Job& job_;
+  Job job_;
   const Seconds deadline_;
   const BatchJob batch_;
   session::TrainingData data_;

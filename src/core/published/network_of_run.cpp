@@ -1,10 +1,20 @@
 #include "network_of_run.hpp"
 
+#include <algorithm>
+
 namespace flotilla::published {
 namespace {
 
 /// "H100-SXM5-96 (500 W, HBM2e)" -> "H100-SXM5-96".
 std::string without_remark(const std::string& name) { return name.substr(0, name.find(" (")); }
+
+/// Reports leave the memory out ("A100-SXM4"): the smaller one holds what ran on either.
+const cluster::CatalogueEntry* device_of_run(const cluster::Catalogue& catalogue, const std::string& name) {
+  if (const auto* known = cluster::find(catalogue, name)) return known;
+  const auto may_be = cluster::read_device_word(catalogue, name).may_be;
+  const bool one_form = std::ranges::all_of(may_be, [&](const auto* entry) { return entry->form == may_be.front()->form; });
+  return may_be.empty() || !one_form ? nullptr : may_be.front();
+}
 
 /// Where a node's links reach over several nodes, all of these are one node with all their network cards.
 void join_domain(cluster::CatalogueEntry& entry, const Hardware& stated) {
@@ -30,7 +40,7 @@ BytesPerSecond communicator_rate(const Run& run) {
 }
 
 std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::Catalogue& catalogue) {
-  const auto* known = cluster::find(catalogue, without_remark(run.hardware.device_type));
+  const auto* known = device_of_run(catalogue, without_remark(run.hardware.device_type));
   if (known == nullptr) return std::nullopt;
   cluster::CatalogueEntry entry = *known;
   if (run.hardware.per_node > 0) entry.devices_per_node = {static_cast<double>(run.hardware.per_node), run.id};

@@ -130,8 +130,12 @@ class Interleaved : public Schedule {
 
   int passes_in_flight(const Position& p) const override { return std::min(p.microbatches * p.chunks, forwards_ahead(p) + 1); }
 
-  /// With chunks the first microbatch comes to the last device so much sooner.
-  double fill(int chunks) const override { return 1.0 / chunks; }
+  /// With chunks the first microbatch comes to the last device so much sooner. Microbatches go through the chunks in groups of as many as
+  /// there are devices; the last group, which may be smaller, takes no less time for all chunks but one.
+  double fill(int chunks, int microbatches, int stages) const override {
+    const int groups = (microbatches + stages - 1) / stages, of_last = (microbatches - 1) % stages;
+    return (groups * stages + static_cast<double>(of_last) / chunks - microbatches) / (stages - 1);
+  }
 
   std::vector<std::unique_ptr<PassRule>> rules(const std::vector<Fraction>&) const override {
     std::vector<std::unique_ptr<PassRule>> rules;

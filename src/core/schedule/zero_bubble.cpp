@@ -5,6 +5,8 @@
 //
 // With forward passes of F, input halves of B and weight-gradient halves of W, n microbatches take n (F + B + W) + (P - 1) (F + B - W)
 // where 1F1B takes n (F + B + W) + (P - 1) (F + B + W).
+#include <algorithm>
+
 #include "flotilla/model/operations.hpp"
 #include "one_f_one_b.hpp"
 #include "schedules.hpp"
@@ -36,8 +38,11 @@ class ZeroBubble : public OneForwardOneBackward {
   }
   bool splits(int index) const override { return index > 0; }
   int most_deferred(int index) const override { return index; }
-  /// (F + B - W) / (F + B + W) is 1/3 where all three take equally long. Set above it, not tuned: stage 0 does not split.
-  double fill(int /*chunks*/) const override { return 0.4; }
+  /// (F + B - W) / (F + B + W) is 1/3 where all three take equally long, with as many microbatches as stages. With one the weight-gradient
+  /// halves are after each other on no stage but the first: 2/3. Set above 1/3, not tuned: stage 0 does not split.
+  double fill(int /*chunks*/, int microbatches, int stages) const override {
+    return std::max(0.4, (2 - (microbatches - 1.0) / (stages - 1)) / 3);
+  }
 
   /// A stage that computes its blocks again in the backward pass makes both halves of a microbatch together: deferred ones would need all
   /// that was computed again to stay, for each of them. Where blocks drop some of what they keep, what was computed again stays, and fewer

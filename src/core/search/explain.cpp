@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "flotilla/base/text.hpp"
 #include "tuning.hpp"
@@ -21,13 +22,36 @@ std::string cuts_in_words(const plan::Plan& plan) {
   return cuts;
 }
 
+/// "82.6 ms more pipeline-bubble and idle time, 31.4 ms less backward": what took longer and what less long, the most first. Parts of a
+/// device's mean time add up to the iteration, so these do to `difference`; small ones are said together.
+std::string changes_in_words(const Evaluated& other, const Evaluated& best, Seconds difference) {
+  struct Change {
+    Seconds more;
+    std::string what;
+  };
+  std::vector<Change> changes;
+  Seconds rest{};
+  for (std::size_t a = 0; a < other.forecast.breakdown.seconds.size(); ++a) {
+    const Seconds more = other.forecast.breakdown.seconds[a] - best.forecast.breakdown.seconds[a];
+    if (std::abs(more.value) >= tuning::told_change * difference.value)
+      changes.push_back({more, words(static_cast<simulate::Activity>(a))});
+    else
+      rest = rest + more;
+  }
+  std::ranges::stable_sort(changes, std::ranges::greater{}, [](const Change& change) { return std::abs(change.more.value); });
+  if (std::abs(rest.value) >= tuning::told_rest * difference.value) changes.push_back({rest, "of the rest"});
+  std::string all;
+  for (const auto& [more, what] : changes)
+    all += text(all.empty() ? "" : ", ", to_string(Seconds{std::abs(more.value)}), more.value > 0 ? " more " : " less ", what);
+  return all;
+}
+
 std::string why_slower(const Evaluated& other, const Evaluated& best) {
-  const auto worst = grown_most(other, best);
-  const Seconds more = other.forecast.breakdown[worst] - best.forecast.breakdown[worst];
-  const double slower = other.forecast.iteration / best.forecast.iteration - 1;
-  if (!(slower > 0) && other.devices == best.devices) return "equally fast";
-  if (!(slower > 0)) return text("equally fast with ", other.devices, " devices instead of ", best.devices);
-  return text(percent(slower), " slower: ", to_string(more), " more ", words(worst), " per device");
+  const Seconds difference = other.forecast.iteration - best.forecast.iteration;
+  if (!(difference.value > 0) && other.devices == best.devices) return "equally fast";
+  if (!(difference.value > 0)) return text("equally fast with ", other.devices, " devices instead of ", best.devices);
+  return text(percent(difference.value / best.forecast.iteration.value), " (", to_string(difference),
+              ") slower: ", changes_in_words(other, best, difference), " per device");
 }
 
 /// Seconds of an iteration by type of device and activity: they sum to the iteration, as the mean over all devices.

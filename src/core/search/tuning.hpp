@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -141,19 +142,23 @@ constexpr double worth_forecasting = 1.01, unknown_worth_forecasting = 1.1, unkn
 /// Up to so many devices the best of every trait that somebody may fix is looked at, too, and changes of shape are cut anew. Tuned on:
 /// pools of planner_fixed_options; in 3 x 32 of planner_benchmark speed cutting anew takes a fifth more time for the same plan.
 constexpr int pool_of_many_traits = 64;
-/// Changes that a change is followed by, by estimates, and estimates spent on that.
-constexpr int steps_of_settling = 12;
-constexpr std::int64_t most_settling_estimates(int devices) {
-  return devices <= small_pool ? 40'000 : devices <= pool_of_many_traits ? 8'000 : 0;
+/// Annealing: forecasts (of pools above `pool_of_many_traits` half as many as before it), restarts, how much worse a step may be at first,
+/// changes at once and the chance of one more, blocks that change their stage, neighbours of which the best is forecast, draws until there
+/// are so many, proposals without a forecast that end it. Left out where no plan can be better by more than `near_bound`. Tuned on: 80
+/// pools of planner_adversary (docs/measurements/planner-quality.md) and planner_benchmark speed.
+constexpr std::int64_t annealing_forecasts(int devices, std::int64_t before) {
+  return devices <= pool_of_many_traits ? 100 : std::min<std::int64_t>(100, before / 2);
 }
-/// The second look of small pools: the part of the forecasts spent before that it takes, as 1 / n; forecasts of traits, at most; times the
-/// best estimate up to which the best of a trait is forecast; and what a change may look worse by. Tuned on: 72 pools of
-/// docs/measurements/planner-quality.md.
-constexpr std::int64_t part_of_second_look = 2, most_forecasts_of_traits = 64;
-constexpr std::size_t most_of_a_trait = 2;
-/// It is left out where no plan can be better by more. Set, not tuned.
-constexpr double near_bound = 0.02;
-constexpr double worth_trait = 1.3, worth_second_look = 1.05;
+constexpr std::int64_t passes_of_annealing(int devices) {
+  return devices <= pool_of_many_traits ? passes_of_improvement_of_few : passes_of_improvement;
+}
+/// Before it: forecasts of the best of every trait, up to so many times the best estimate.
+constexpr std::int64_t most_forecasts_of_traits = 64;
+constexpr double worth_trait = 1.3;
+constexpr int annealing_rounds = 8, most_changes_at_once = 4, most_blocks_moved = 4;
+constexpr double warmest = 0.03, one_more_change = 0.4, near_bound = 0.02;
+constexpr int neighbours_of_a_proposal = 8, draws_of_a_proposal = 60, idle_proposals = 10;
+constexpr std::uint64_t annealing_seed = 1;
 /// Stages times kinds of columns up to which candidates are reshaped.
 constexpr std::size_t most_reshaped = 128;
 
@@ -226,5 +231,8 @@ constexpr double rules_other_region = 1e-3;
 /// Entries of which all orders are tried, orders of more of them, and entries whose rings are looked at link by link.
 constexpr std::size_t rules_entries_of_orders = 5, rules_entries_of_rings = 8;
 constexpr int rules_orders = 8;
+
+// Why a plan lost (explain.cpp): a change of an activity that is told by itself, and what is left then, as shares of the difference.
+constexpr double told_change = 0.2, told_rest = 0.05;
 
 }  // namespace flotilla::search::tuning

@@ -6,7 +6,7 @@
 
 namespace flotilla::unicode {
 
-void Effort::spend(std::size_t looks) {
+void MatchEffort::spend(std::size_t looks) {
   signals::refuse_if_stopped();
   FLOTILLA_REQUIRE(looks <= left_, ErrorKind::bad_input, "regular expression: its matches in a text of ", bytes_, " bytes take more than ",
                    least + per_byte * bytes_, " looks at a byte; take a tokenizer whose patterns end, or shorter documents");

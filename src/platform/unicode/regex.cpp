@@ -123,7 +123,7 @@ Regex Regex::literal(std::string_view text) { return Regex{std::make_shared<Stat
 /// The library does not say what a match has cost. So it sees a window of the text, and takes few steps. A start whose match asks what
 /// stands behind the window, or takes more steps, is tried again alone, with twice of that. A step may look at all of the window: alone, a
 /// nanosecond of this thread counts as a look, too.
-std::optional<Match> Regex::find(std::string_view text, std::size_t from, Effort& effort) const {
+std::optional<Match> Regex::find(std::string_view text, std::size_t from, MatchEffort& effort) const {
   for (Reach reach; from <= text.size();) {
     const auto end = end_of_window(text, from, reach.window);
     const auto began = reach.alone ? nanoseconds_of_thread() : 0;

@@ -18,7 +18,7 @@ Bytes scratch(const RunContext& place, int length, int tensor_parallel, int tens
                              length,
                              tensor_parallel,
                              tensor_index,
-                             place.config.training.precision,
+                             place.config.training.precision.value(),
                              place.runtime.threads,
                              static_cast<std::uint64_t>(place.config.training.seed),
                              shares_tokens,

@@ -1,5 +1,7 @@
 #include "flotilla/session/device_choice.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include "flotilla/base/error.hpp"
@@ -7,6 +9,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/gpu_rates.hpp"
 #include "flotilla/gpu/driver.hpp"
+#include "flotilla/mpi/communicator.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
 
 namespace flotilla::session {
@@ -51,6 +54,15 @@ compute::ComputeDevice choose_device(const comm::World& world, std::optional<Dev
   device.ordinal = *choice.ordinal;
   device.tf32 = how.tf32 && has_tf32(world, gpu::presence().devices.at(static_cast<std::size_t>(*choice.ordinal)));
   return device;
+}
+
+Precision precision_of_devices(const comm::World& world, const compute::ComputeDevice& device, Seconds deadline) {
+  // A GPU with units for bf16 multiplies fp16, too; the least of what ranks have is what all have.
+  constexpr std::array ascending{Precision::fp32, Precision::fp16, Precision::bf16};
+  const auto mine = device.kind == DeviceKind::gpu ? compute::made_for(gpu::presence().devices.at(static_cast<std::size_t>(device.ordinal)))
+                                                   : Precision::fp32;
+  const auto place = static_cast<int>(std::ranges::find(ascending, mine) - ascending.begin());
+  return ascending.at(static_cast<std::size_t>(std::ranges::min(mpi::all_gather(world.control(), place, deadline))));
 }
 
 compute::ComputeDevice how_to_compute(const RunConfig& config) {

@@ -274,7 +274,7 @@ class TrainingRun::State {
     double sum = 0;
     for (Rank rank : work.active_ranks)
       if (const auto* type = cluster::find_type(profile, profile.devices.at(rank.index()).type))
-        sum += cluster::product_peak(*type, place_.config.training.precision).value;
+        sum += cluster::product_peak(*type, work.chosen.plan.precision).value;
     return sum;
   }
 

@@ -18,11 +18,11 @@ std::string_view character_at(std::string_view text, std::size_t at) {
   return at == text.size() ? std::string_view{} : text.substr(at, unicode::character_bytes(text[at]));
 }
 
-bool is_of_a_word(std::string_view character, unicode::Effort& effort) {
+bool is_of_a_word(std::string_view character, unicode::MatchEffort& effort) {
   static const unicode::Regex word{R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])"};
   return !character.empty() && word.find(character, 0, effort);
 }
-bool is_white_space(std::string_view character, unicode::Effort& effort) {
+bool is_white_space(std::string_view character, unicode::MatchEffort& effort) {
   static const unicode::Regex space{R"(\s)"};
   return !character.empty() && space.find(character, 0, effort);
 }
@@ -48,7 +48,7 @@ void AddedTokens::insert(const std::string& content, std::size_t number) {
   if (end < 0) end = static_cast<std::int64_t>(number);
 }
 
-std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text, std::size_t at, unicode::Effort& effort) const {
+std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text, std::size_t at, unicode::MatchEffort& effort) const {
   std::optional<Found> found;
   std::int64_t node = 0;
   auto place = at;
@@ -64,19 +64,19 @@ std::optional<AddedTokens::Found> AddedTokens::longest_at(std::string_view text,
   return found;
 }
 
-std::optional<AddedTokens::Found> AddedTokens::find(std::string_view text, std::size_t from, unicode::Effort& effort) const {
+std::optional<AddedTokens::Found> AddedTokens::find(std::string_view text, std::size_t from, unicode::MatchEffort& effort) const {
   for (auto at = from; at < text.size(); ++at)
     if (begins_[static_cast<unsigned char>(text[at])])
       if (const auto found = longest_at(text, at, effort)) return found;
   return std::nullopt;
 }
 
-bool AddedTokens::stands_alone(std::string_view text, const Found& found, unicode::Effort& effort) const {
+bool AddedTokens::stands_alone(std::string_view text, const Found& found, unicode::MatchEffort& effort) const {
   return !is_of_a_word(character_before(text, found.first), effort) && !is_of_a_word(character_at(text, found.last), effort);
 }
 
 /// Not over what the token before has taken.
-void AddedTokens::strip(std::string_view text, std::size_t from, Found& found, unicode::Effort& effort) const {
+void AddedTokens::strip(std::string_view text, std::size_t from, Found& found, unicode::MatchEffort& effort) const {
   if (found.token->lstrip) {
     auto first = found.first;
     for (auto before = character_before(text, first); is_white_space(before, effort); before = character_before(text, first))
@@ -88,7 +88,7 @@ void AddedTokens::strip(std::string_view text, std::size_t from, Found& found, u
       found.last += after.size();
 }
 
-void AddedTokens::split(std::string_view text, unicode::Effort& effort, const Take& take) const {
+void AddedTokens::split(std::string_view text, unicode::MatchEffort& effort, const Take& take) const {
   std::size_t done = 0, from = 0;
   while (!tokens_.empty()) {
     auto found = find(text, from, effort);

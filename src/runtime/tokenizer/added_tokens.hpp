@@ -30,7 +30,7 @@ class AddedTokens {
 
   /// Splits `text`, in order, into added tokens and what is between them (no token), which is not empty; calls `take` with each.
   using Take = std::function<void(std::string_view part, std::optional<std::int32_t> token)>;
-  void split(std::string_view text, unicode::Effort&, const Take& take) const;
+  void split(std::string_view text, unicode::MatchEffort&, const Take& take) const;
 
  private:
   struct Found {
@@ -38,10 +38,10 @@ class AddedTokens {
     const AddedToken* token = nullptr;
   };
   void insert(const std::string& content, std::size_t number);
-  std::optional<Found> find(std::string_view text, std::size_t from, unicode::Effort&) const;
-  std::optional<Found> longest_at(std::string_view text, std::size_t at, unicode::Effort&) const;
-  bool stands_alone(std::string_view text, const Found&, unicode::Effort&) const;
-  void strip(std::string_view text, std::size_t from, Found&, unicode::Effort&) const;
+  std::optional<Found> find(std::string_view text, std::size_t from, unicode::MatchEffort&) const;
+  std::optional<Found> longest_at(std::string_view text, std::size_t at, unicode::MatchEffort&) const;
+  bool stands_alone(std::string_view text, const Found&, unicode::MatchEffort&) const;
+  void strip(std::string_view text, std::size_t from, Found&, unicode::MatchEffort&) const;
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::uint64_t, std::uint32_t> next_;  ///< of (node, byte) in the tree of contents

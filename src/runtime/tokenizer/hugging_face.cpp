@@ -12,20 +12,20 @@ class HuggingFaceEncoder : public Encoder {
 
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) override {
     tokens_ = &tokens;
-    unicode::Effort effort{text.size()};
+    unicode::MatchEffort effort{text.size()};
     parts_.raw.split(text, effort, [&](std::string_view part, std::optional<std::int32_t> token) {
       token ? tokens.push_back(*token) : encode_raw({part, part.data() == text.data()}, effort);
     });
   }
 
  private:
-  void encode_raw(TextPiece part, unicode::Effort& effort) {
+  void encode_raw(TextPiece part, unicode::MatchEffort& effort) {
     if (parts_.normalizer.empty()) return encode_normalized(part, effort);
     const auto text = parts_.normalizer.run(std::string{part.text}, effort);
     encode_normalized({text, part.at_start}, effort);
   }
 
-  void encode_normalized(TextPiece whole, unicode::Effort& effort) {
+  void encode_normalized(TextPiece whole, unicode::MatchEffort& effort) {
     parts_.normalized.split(whole.text, effort, [&](std::string_view part, std::optional<std::int32_t> token) {
       if (token) return tokens_->push_back(*token);
       parts_.pre_tokenizer.run({part, whole.at_start && part.data() == whole.text.data()}, effort, take_word_);

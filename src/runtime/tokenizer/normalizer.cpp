@@ -8,13 +8,14 @@ namespace flotilla::tokenizer {
 namespace {
 
 /// NFKD makes 11 bytes of one, the normalizers of published tokenizers 3.
-void require_bounded(std::size_t bytes, const unicode::Effort& effort) {
+void require_bounded(std::size_t bytes, const unicode::MatchEffort& effort) {
   const auto most = 32 * effort.bytes() + (64 << 10);
   FLOTILLA_REQUIRE(bytes <= most, ErrorKind::bad_input, "normalizer: makes more than ", most, " bytes of ", effort.bytes(),
                    "; take the tokenizer that the model was published with");
 }
 
-std::string with_replacements(const std::string& text, const unicode::Regex& pattern, const std::string& content, unicode::Effort& effort) {
+std::string with_replacements(const std::string& text, const unicode::Regex& pattern, const std::string& content,
+                              unicode::MatchEffort& effort) {
   unicode::Matches matches{pattern, text, effort};
   std::string result;
   std::size_t at = 0;
@@ -72,7 +73,7 @@ void Normalizer::add(const files::Json& step) {
   }
 }
 
-std::string Normalizer::run(std::string text, unicode::Effort& effort) const {
+std::string Normalizer::run(std::string text, unicode::MatchEffort& effort) const {
   for (const auto& step : steps_) {
     effort.spend(text.size());
     text = std::visit(Overloaded{[&](unicode::NormalForm form) { return unicode::normalized(text, form); },

@@ -18,7 +18,7 @@ class Normalizer {
 
   bool empty() const { return steps_.empty(); }
   /// Throws Error{bad_input} where patterns cost too much, or the text grows without measure.
-  std::string run(std::string text, unicode::Effort&) const;
+  std::string run(std::string text, unicode::MatchEffort&) const;
 
  private:
   struct Prepend {

@@ -83,7 +83,7 @@ void PreTokenizer::add_metaspace(const files::Json& step) {
     steps_.emplace_back(Split{unicode::Regex::literal(replacement), SplitBehavior::merged_with_next});
 }
 
-void PreTokenizer::run_from(std::size_t step, TextPiece piece, unicode::Effort& effort, const TakePiece& take) const {
+void PreTokenizer::run_from(std::size_t step, TextPiece piece, unicode::MatchEffort& effort, const TakePiece& take) const {
   effort.spend(64 + piece.text.size());
   if (step == steps_.size()) return take(piece);
   const bool last = step + 1 == steps_.size();
@@ -99,7 +99,7 @@ void PreTokenizer::run_from(std::size_t step, TextPiece piece, unicode::Effort& 
              steps_[step]);
 }
 
-void PreTokenizer::split(const Split& how, TextPiece piece, unicode::Effort& effort, const TakePiece& take) {
+void PreTokenizer::split(const Split& how, TextPiece piece, unicode::MatchEffort& effort, const TakePiece& take) {
   unicode::Matches matches{how.pattern, piece.text, effort};
   Joiner joiner{how.behavior, piece, take};
   std::size_t at = 0;

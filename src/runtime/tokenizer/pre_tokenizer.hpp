@@ -30,7 +30,7 @@ class PreTokenizer {
 
   Alphabet alphabet() const { return alphabet_; }
   /// Calls `take` with every word, in order. Throws Error{bad_input} where that costs too much.
-  void run(TextPiece text, unicode::Effort& effort, const TakePiece& take) const { run_from(0, text, effort, take); }
+  void run(TextPiece text, unicode::MatchEffort& effort, const TakePiece& take) const { run_from(0, text, effort, take); }
 
  private:
   struct Split {
@@ -49,8 +49,8 @@ class PreTokenizer {
   void add_split(const files::Json&);
   void add_byte_level(const files::Json&);
   void add_metaspace(const files::Json&);
-  void run_from(std::size_t step, TextPiece, unicode::Effort&, const TakePiece&) const;
-  static void split(const Split&, TextPiece, unicode::Effort&, const TakePiece&);
+  void run_from(std::size_t step, TextPiece, unicode::MatchEffort&, const TakePiece&) const;
+  static void split(const Split&, TextPiece, unicode::MatchEffort&, const TakePiece&);
   static void mark_spaces(const Metaspace&, TextPiece, const TakePiece&);
 
   std::vector<Step> steps_;

@@ -149,7 +149,7 @@ AddedTokens tokens_in(const std::vector<AddedToken>& tokens, bool normalized, co
   std::vector<AddedToken> some;
   for (auto token : tokens) {
     if (token.normalized != normalized) continue;
-    unicode::Effort effort{token.content.size()};
+    unicode::MatchEffort effort{token.content.size()};
     if (normalized) token.content = normalizer.run(token.content, effort);
     some.push_back(std::move(token));
   }

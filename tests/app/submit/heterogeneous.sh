@@ -34,4 +34,4 @@ FLOTILLA_SIGNAL=USR2
 FLOTILLA_ON_NO_PLAN=stop
 FLOTILLA_REQUEUES=100
 . @LIBRARY@ || exit 69
-flotilla_job train @JOB@ '--training.global-batch=1024' '--training.length=2048'
+flotilla_job train @JOB@ '--training.global-batch=1024' '--training.length=2048' '--training.precision=fp16'

@@ -22,4 +22,4 @@ FLOTILLA_SIGNAL=USR2
 FLOTILLA_ON_NO_PLAN=stop
 FLOTILLA_REQUEUES=100
 . @LIBRARY@ || exit 69
-flotilla_job train @JOB@
+flotilla_job train @JOB@ '--training.precision=bf16'

@@ -44,8 +44,8 @@ double attack_one(const Options& o, int seed) {
   const auto answer = search::plan(i.request, simulate::ProgramForecaster{i.library, i.runtime, {}});
   const double ms = 1000 * (cpu_seconds() - begin);
   const auto result = tools::attack(i, answer, o.forecasts, seed);
-  std::printf("%5d %6.2f %% %8.1f ms %6lld  %s\n", seed, 100 * result.gain(), ms, static_cast<long long>(answer.considered),
-              tools::in_words(i.request).c_str());
+  std::printf("%5d %6.2f %% %8.1f ms %6lld %12.6g  %s\n", seed, 100 * result.gain(), ms, static_cast<long long>(answer.considered),
+              answer.best ? answer.best->value : 0.0, tools::in_words(i.request).c_str());
   if (o.verbose && result.gain() > 1e-4) {
     std::printf("      planner %s\n      better  %s\n      by", execution(result.answer_plan).c_str(), execution(result.best_plan).c_str());
     for (const auto& [name, gain] : result.by_change) std::printf(" %s %.2f %%", name.c_str(), 100 * gain);

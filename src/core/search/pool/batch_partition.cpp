@@ -150,8 +150,11 @@ double Estimator::partition_into_microbatches(CandidatePlan& candidate) {
       pipelines, surplus, [&](std::size_t c) { return paces(c).way + (turns(c, time) - 1) * paces(c).slowest; },
       [](const PipelineReplica& c) { return std::int64_t{c.count} * c.microbatch; });
   const double end = end_of_dealt(candidate);
-  for (PipelineReplica& pipeline : pipelines)
-    while (!alike && pipeline.microbatch / 2 >= share_of(pipeline)) pipeline.microbatch /= 2;  // it is never full
+  for (PipelineReplica& pipeline : pipelines) {  // where one is never full
+    if (alike) break;
+    if (balances() && !device_pool_.request.constraints.microbatch) pipeline.microbatch = std::min(pipeline.microbatch, share_of(pipeline));
+    while (pipeline.microbatch / 2 >= share_of(pipeline)) pipeline.microbatch /= 2;
+  }
   return end;
 }
 

@@ -25,8 +25,9 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, st
       other_schedules_{std::move(other_schedules)},
       list_{list},
       should_stop_{should_stop} {
-  least_fill_ = schedule::schedule_of(schedule::usual_schedule()).fill(1);
-  for (const plan::ScheduleKind other : other_schedules_) least_fill_ = std::min(least_fill_, schedule::schedule_of(other).fill(1));
+  least_fill_ = schedule::schedule_of(schedule::usual_schedule()).fill(1, device_pool_.request.global_batch, 2);
+  for (const plan::ScheduleKind other : other_schedules_)
+    least_fill_ = std::min(least_fill_, schedule::schedule_of(other).fill(1, device_pool_.request.global_batch, 2));
   const PlanRequest& request = device_pool_.request;
   const Constraints& fixed = request.constraints;
   const int largest = device_pool_.devices <= tuning::huge_pool ? largest_microbatch : tuning::largest_microbatch_of_huge;

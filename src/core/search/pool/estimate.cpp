@@ -24,6 +24,7 @@ bool Estimator::constrain(CandidatePlan& candidate) const {
     candidate.cuts = device_pool_.cuts;
   }
   if (fixed.data && pipelines_of(candidate) != *fixed.data) return false;
+  if (!fixed.sequence_parallel && !has_tensor_groups(candidate)) candidate.sequence_parallel = false;  // nothing to share
   if (fixed.recompute) std::ranges::fill(candidate.recompute, *fixed.recompute);
   const auto unlike = [&](const Slot& slot) { return slot.tensor != *fixed.tensor; };
   for (PipelineReplica& pipeline : candidate.pipelines) {
@@ -138,8 +139,8 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
   const PipelineReplica& pipeline = candidate.pipelines[index];
   const int stages = candidate.stages();
   ways_.resize(at(stages));
-  double before = 0;  // messages of the boundary before the stage, there and back
-  double passes = 0, longest = 0;
+  double before = 0;                   // messages of the boundary before the stage, there and back
+  double overlapped = 0, longest = 0;  // passes; those that the schedule may shorten at the begin and the end
   const schedule::Schedule& schedule = schedule_of(candidate);
   const bool blocks = blocks_on(microbatch);
   const LeastPassTime* of_stage = nullptr;
@@ -166,11 +167,15 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
     const double held = blocks ? here + (before + behind) * candidate.chunks : std::max(here + handshakes, messages);
     pace.slowest = std::max(pace.slowest, held);
     pace.way += here + behind;
-    passes += here, longest = std::max(longest, here);
+    const bool whole = schedule.splits(s) && candidate.recompute[at(s)] == plan::Recompute::full;
+    overlapped += whole ? 0 : here, longest = std::max(longest, here);
     ways_[at(s)] = (schedule.splits(s) ? tuning::without_weight_gradients : 1) * here + behind;
     before = behind;
   }
-  pace.way -= (passes - longest) * (1 - schedule.fill(candidate.chunks));
+  if (stages > 1) {
+    const int most = pipelines_of(candidate) * microbatch, microbatches = (device_pool_.request.global_batch + most - 1) / most;
+    pace.way -= std::max(0.0, overlapped - longest) * (1 - schedule.fill(candidate.chunks, microbatches, stages));
+  }
   if (candidate.chunks > 1) return true;
   // A stage starts a microbatch when one of those in flight has come back from the end.
   double way = 0;

@@ -174,7 +174,6 @@ void Refine::keep(const CandidatePlan& candidate, const plan::Plan& plan) {
 
 std::optional<double> Refine::take(Forecasted&& fresh) {
   if (!fresh.evaluation.fits()) {
-    if (fresh.estimated > 0) missed_.push_back({fresh.candidate, {}});
     if (!nearest_ || excess(fresh.evaluation) < excess(nearest_->evaluation)) nearest_ = std::move(fresh);
     return std::nullopt;
   }
@@ -216,9 +215,9 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
   std::vector<RankedCandidate> moves;
   const auto consider = [&](CandidatePlan&& other) {
     if (stop()) return true;
-    const Estimate estimate = estimate_(other, most * worth_forecasting_ / expected(other, 1));
+    const Estimate estimate = estimate_(other, most * tuning::worth_forecasting / expected(other, 1));
     if (!estimate.fits || other.pipelines.empty()) return false;
-    if (expected(other, estimate.value) <= most * worth_forecasting_) moves.push_back({std::move(other), estimate});
+    if (expected(other, estimate.value) <= most * tuning::worth_forecasting) moves.push_back({std::move(other), estimate});
     return false;
   };
   for_each_execution(from, device_pool_, estimate_.may_shard(), consider);
@@ -227,7 +226,8 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
     for_each_trade(from, device_pool_, consider);
     if (from.pipelines.size() * from.cuts.size() <= tuning::most_reshaped)
       for_each_reshaping(from, device_pool_, [&](CandidatePlan&& other) {
-        if (auto cut_anew = recut(other)) consider(std::move(*cut_anew));
+        if (device_pool_.devices <= tuning::pool_of_many_traits)
+          if (auto cut_anew = recut(other)) consider(std::move(*cut_anew));
         consider(std::move(other));
       });
   }
@@ -238,7 +238,7 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
 /// With cuts that suit the pipeline replicas that it has most of, and recomputation where its memory asks for it: after another choice of
 /// devices the old ones hide what it is worth.
 std::optional<CandidatePlan> Refine::recut(const CandidatePlan& candidate) {
-  if (device_pool_.devices > tuning::pool_of_many_traits || device_pool_.request.restrictions.even_layers) return std::nullopt;
+  if (device_pool_.request.restrictions.even_layers) return std::nullopt;
   if (candidate.stages() < 2 || stop()) return std::nullopt;
   const PipelineReplica& most = *std::ranges::max_element(candidate.pipelines, {}, &PipelineReplica::count);
   const int microbatches = device_pool_.request.global_batch / (pipelines_of(candidate) * most.microbatch) + 1;
@@ -249,62 +249,11 @@ std::optional<CandidatePlan> Refine::recut(const CandidatePlan& candidate) {
   return out;
 }
 
-/// Each change of the candidate, and what estimates make of it by further ones: several changes that are worse one by one.
-std::vector<RankedCandidate> Refine::settled_moves(const CandidatePlan& from) {
-  CandidatePlan here = from;
-  const double most = estimate_(here).value * corrections_.factor(here);
-  std::vector<RankedCandidate> moves;
-  const auto spent = [&] { return stop() || estimate_.count() >= estimates_end_; };
-  const auto consider = [&](CandidatePlan&& other) {
-    if (spent()) return true;
-    RankedCandidate reached = settled(std::move(other));
-    if (!reached.estimate.fits || reached.candidate.pipelines.empty()) return false;
-    if (expected(reached.candidate, reached.estimate.value) > most * worth_forecasting_) return false;
-    if (std::ranges::find(moves, reached.candidate, &RankedCandidate::candidate) == moves.end()) moves.push_back(std::move(reached));
-    return false;
-  };
-  for_each_execution(from, device_pool_, estimate_.may_shard(), consider);
-  for_each_reshaping(from, device_pool_, [&](CandidatePlan&& other) {
-    if (auto cut_anew = recut(other)) consider(std::move(*cut_anew));
-    consider(std::move(other));
-  });
-  for_each_trade(from, device_pool_, consider);
-  for_each_move(from, device_pool_, estimate_.balances(), consider);
-  std::ranges::stable_sort(moves, {}, [&](const RankedCandidate& c) { return expected(c.candidate, c.estimate.value); });
-  return moves;
-}
-
-/// After small changes and trades, as long as estimates get better.
-RankedCandidate Refine::settled(CandidatePlan candidate) {
-  const auto value_of = [](const CandidatePlan& dealt, const Estimate& estimate) {
-    return estimate.fits && !dealt.pipelines.empty() ? estimate.value : never;
-  };
-  RankedCandidate here{std::move(candidate), {}};
-  here.estimate = estimate_(here.candidate);
-  double value = value_of(here.candidate, here.estimate);
-  const auto take = [&](CandidatePlan&& other) {
-    const Estimate estimate = estimate_(other, value);
-    const double reached = value_of(other, estimate);
-    if (reached >= value * (1 - 1e-6)) return false;
-    here = {std::move(other), estimate}, value = reached;
-    return true;
-  };
-  for (int step = 0; step < tuning::steps_of_settling && !here.candidate.pipelines.empty() && !stop(); ++step) {
-    const CandidatePlan from = here.candidate;
-    bool moved = for_each_move(from, device_pool_, estimate_.balances(), take);
-    if (!moved) for_each_trade(from, device_pool_, [&](CandidatePlan&& other) { moved = moved || take(std::move(other)); });
-    if (!moved) break;
-  }
-  return here;
-}
-
 bool Refine::spent() { return evaluator_.forecasts() >= forecasts_end_ || passes_left_ < 0 || stop(); }
 
 /// The next of the moves; the first that makes it better is taken.
 void Refine::step(Climb& climb) {
   if (!climb.listed) climb.moves = promising_moves(climb.here), climb.next = 0, climb.listed = true;
-  if (climb.next == climb.moves.size() && !climb.settled && estimate_.count() < estimates_end_)
-    climb.moves = settled_moves(climb.here), climb.next = 0, climb.settled = true;
   if (climb.next == climb.moves.size()) {
     climb.at_top = true;
     return;
@@ -312,7 +261,7 @@ void Refine::step(Climb& climb) {
   const RankedCandidate& move = climb.moves[climb.next++];
   const auto reached = attempt_within_budget(move);
   if (!reached || *reached >= climb.value) return;
-  climb.here = CandidatePlan{move.candidate}, climb.value = *reached, climb.listed = climb.settled = false;
+  climb.here = CandidatePlan{move.candidate}, climb.value = *reached, climb.listed = false;
 }
 
 void Refine::climb(Climb& climb, int forecasts) {
@@ -337,8 +286,6 @@ void Refine::improve() {
   const bool small = device_pool_.devices <= tuning::small_pool;
   forecasts_end_ = evaluator_.forecasts() + tuning::most_improvements(device_pool_.devices),
   passes_left_ = small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement;
-  estimates_end_ = estimate_.count() + tuning::most_settling_estimates(device_pool_.devices);
-  worth_forecasting_ = tuning::worth_forecasting;
   climb_from(starts(small));
 }
 
@@ -352,42 +299,6 @@ void Refine::climb_from(std::vector<Climb> climbs) {
     std::ranges::stable_sort(climbs, {}, &Climb::value);
     climbs.resize((climbs.size() + 1) / 2);
     if (climbs.size() == 1 && climbs.front().at_top) return;
-  }
-}
-
-void Refine::look_again(const Shortlist& list) {
-  if (!is_looked_at_again(device_pool_) || found_.empty() || list.ranked_candidates().empty()) return;
-  const auto before = evaluator_.forecasts();
-  const bool small = device_pool_.devices <= tuning::small_pool;
-  passes_left_ = (small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement) / tuning::part_of_second_look;
-  estimates_end_ = 0;
-  worth_forecasting_ = tuning::worth_second_look;
-  forecasts_end_ = before + tuning::most_forecasts_of_traits;
-  forecast_traits(list);
-  forecast_misses_recomputing();
-  forecasts_end_ = evaluator_.forecasts() + before / tuning::part_of_second_look;
-  climb_from(starts(true));
-}
-
-void Refine::forecast_traits(const Shortlist& list) {
-  const double most = list.ranked_candidates().front().estimate.value * tuning::worth_trait;
-  for (const auto& some : {list.best_by_trait(), list.some_by_trait()})
-    for (const RankedCandidate& ranked : some) {
-      if (ranked.estimate.value > most || spent()) break;
-      attempt_within_budget(ranked);
-    }
-}
-
-/// What did not fit by its forecast may with everything recomputed.
-void Refine::forecast_misses_recomputing() {
-  for (RankedCandidate ranked : std::vector<RankedCandidate>{missed_}) {
-    if (spent()) return;
-    auto& modes = ranked.candidate.recompute;
-    for (std::size_t s = 0; s < modes.size(); ++s)
-      if (has_blocks(ranked.candidate, s)) modes[s] = plan::Recompute::full;
-    ranked.estimate = estimate_(ranked.candidate);
-    if (!ranked.estimate.fits || ranked.candidate.pipelines.empty()) continue;
-    if (expected(ranked.candidate, ranked.estimate.value) <= found_.front().value * tuning::worth_trait) attempt_within_budget(ranked);
   }
 }
 

@@ -14,6 +14,8 @@ struct Forecasted {
   double estimated = 0;  ///< the value that was estimated; 0: none was
 };
 
+class Dice;  ///< anneal.cpp
+
 /// Forecasts what a shortlist holds, and changes the best while that makes it better.
 class Refine {
  public:
@@ -34,13 +36,12 @@ class Refine {
   void forecast(const Shortlist&);
   /// Changes the best plans in everything that candidates say, from several starts of which the worse half is given up again and again.
   void improve();
-  /// Where pools are small and the request fixes nothing: forecasts the best of every trait, and climbs from there with a wider look. So
-  /// what a request could fix is not lost because another trait was better at first. It adds to what is known: no answer gets worse.
-  void look_again(const Shortlist&);
+  /// Several changes at once, of which no single one is better; random, the same in every search.
+  void anneal(const Shortlist&);
   /// Forecasts a plan that is told of whatever its shape: one that runs now.
   void keep(const CandidatePlan&, const plan::Plan&);
   const std::vector<Forecasted>& kept() const { return kept_; }
-  /// Whether the best is so near to a bound that a second look gains little.
+  /// Whether the best is so near to a bound that annealing gains little.
   bool is_near(double bound) const { return !found_.empty() && bound >= found_.front().value * (1 - tuning::near_bound); }
   /// Plans that fit and keep the limits, best first, of every shape one.
   const std::vector<Forecasted>& found() const { return found_; }
@@ -55,13 +56,13 @@ class Refine {
   std::optional<double> attempt(const plan::Plan&);
 
  private:
-  /// A local search on its way: what is tried next from where it is. `settled`: the moves are those of settled_moves().
+  /// A local search on its way: what is tried next from where it is.
   struct Climb {
     CandidatePlan here;
     double value = 0;
     std::vector<RankedCandidate> moves{};
     std::size_t next = 0;
-    bool listed = false, settled = false, at_top = false;
+    bool listed = false, at_top = false;
   };
   std::optional<double> attempt(const RankedCandidate&);
   std::optional<double> attempt_within_budget(const RankedCandidate&);
@@ -75,16 +76,18 @@ class Refine {
   void descend(RankedCandidate, Shortlist&);
   void make_fit(const Shortlist&);
   std::optional<RankedCandidate> with_less_memory(const RankedCandidate&);
-  void forecast_traits(const Shortlist&);
-  void forecast_misses_recomputing();
   std::vector<Climb> starts(bool of_traits) const;
   void climb_from(std::vector<Climb>);
   void climb(Climb&, int forecasts);
   void step(Climb&);
   std::vector<RankedCandidate> promising_moves(const CandidatePlan&);
   std::optional<CandidatePlan> recut(const CandidatePlan&);
-  std::vector<RankedCandidate> settled_moves(const CandidatePlan&);
-  RankedCandidate settled(CandidatePlan);
+  std::optional<CandidatePlan> changed(const CandidatePlan&, Dice&);
+  std::optional<RankedCandidate> completed(CandidatePlan, Dice&);
+  std::optional<RankedCandidate> neighbour(const CandidatePlan&, Dice&);
+  std::optional<RankedCandidate> proposal(const CandidatePlan&, Dice&);
+  void forecast_traits(const Shortlist&);
+  void anneal_from(CandidatePlan, double value, std::int64_t forecasts, Dice&);
   /// Of what is not known, better rather than worse.
   double expected(const CandidatePlan&, double estimated) const;
   bool spent();
@@ -99,10 +102,9 @@ class Refine {
   std::optional<Forecasted> nearest_;
   std::map<int, std::pair<CandidatePlan, double>> by_trait_;  ///< the best that was forecast of each, and its value
   std::vector<CandidatePlan> tried_;
-  std::vector<RankedCandidate> missed_;  ///< that fit by their estimates, and not by their forecasts
   Corrections corrections_;
+  std::vector<int> microbatches_;                                         ///< that annealing draws from
   std::int64_t passes_left_ = 0, forecasts_end_ = 0, estimates_end_ = 0;  ///< of local search
-  double worth_forecasting_ = tuning::worth_forecasting;
   std::optional<std::pair<Evaluation, double>> broken_;
   std::optional<Forecasted> set_aside_;
   bool stopped_ = false, keeping_ = false;

@@ -93,7 +93,7 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
     if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
     try_without_limits(other, library, runtime, estimate, refine);
     refine.improve();
-    if (!refine.is_near(floor.bound)) refine.look_again(list);
+    if (!refine.is_near(floor.bound)) refine.anneal(list);
   }
   // After the search that knows nothing of it, so that knowing it leads to no worse plan.
   if (request.previous) try_previous(*request.previous, estimate, refine);

@@ -41,12 +41,6 @@ std::vector<int> traits_of(const CandidatePlan& candidate, const DevicePool& dev
   return traits;
 }
 
-bool is_looked_at_again(const DevicePool& device_pool) {
-  Constraints fixed = device_pool.request.constraints;
-  fixed.at_least.clear();
-  return device_pool.devices <= tuning::pool_of_many_traits && fixed == Constraints{};
-}
-
 bool same_shape(const CandidatePlan& a, const CandidatePlan& b, const DevicePool& device_pool) {
   if (a.stages() != b.stages() || a.schedule != b.schedule || a.chunks != b.chunks || recomputes(a) != recomputes(b)) return false;
   const auto types = [&](const CandidatePlan& candidate) {
@@ -110,36 +104,21 @@ void Shortlist::drop_worst_twin(const CandidatePlan& candidate) {
   tight_.erase(std::prev(std::find_if(tight_.rbegin(), tight_.rend(), twin).base()));
 }
 
-bool BestOfTraits::is_wanted(const std::vector<RankedCandidate>& of_trait, const CandidatePlan& candidate, double value) const {
-  if (of_trait.size() >= of_each_ && of_trait.back().estimate.value <= value) return false;
-  return std::ranges::none_of(of_trait, [&](const RankedCandidate& known) {
-    return known.estimate.value <= value && same_shape(known.candidate, candidate, device_pool_);
-  });
-}
-
-void BestOfTraits::insert(std::vector<RankedCandidate>& of_trait, const CandidatePlan& candidate, const Estimate& estimate) const {
-  std::erase_if(of_trait, [&](const RankedCandidate& known) { return same_shape(known.candidate, candidate, device_pool_); });
-  const auto better = [](double value, const RankedCandidate& c) { return value < c.estimate.value; };
-  of_trait.insert(std::upper_bound(of_trait.begin(), of_trait.end(), estimate.value, better), {candidate, estimate});
-  if (of_trait.size() > of_each_) of_trait.pop_back();
-}
-
 void BestOfTraits::offer(const CandidatePlan& candidate, const Estimate& estimate) {
   bool held = false;
   for (const int trait : traits_of(candidate, device_pool_)) {
-    auto& of_trait = best_[trait];
-    if (!is_wanted(of_trait, candidate, estimate.value)) continue;
+    const auto known = best_.find(trait);
+    if (known != best_.end() && known->second.estimate.value <= estimate.value) continue;
     if (!held && !may_be(candidate, device_pool_)) return;
     held = true;
-    insert(of_trait, candidate, estimate);
+    best_.insert_or_assign(trait, RankedCandidate{candidate, estimate});
   }
 }
 
 std::vector<RankedCandidate> BestOfTraits::all() const {
   std::vector<RankedCandidate> all;
-  for (const auto& [trait, of_trait] : best_)
-    for (const RankedCandidate& ranked : of_trait)
-      if (std::ranges::find(all, ranked.candidate, &RankedCandidate::candidate) == all.end()) all.push_back(ranked);
+  for (const auto& [trait, ranked] : best_)
+    if (std::ranges::find(all, ranked.candidate, &RankedCandidate::candidate) == all.end()) all.push_back(ranked);
   std::ranges::stable_sort(all, {}, [](const RankedCandidate& ranked) { return ranked.estimate.value; });
   return all;
 }
@@ -156,8 +135,8 @@ double Shortlist::threshold() const {
 }
 
 void Shortlist::pass_by(const CandidatePlan& candidate, const Estimate& estimate) {
-  if (!looks_again_ || candidate.pipelines.empty() || estimate.seconds <= 0) return;
-  if (estimate.fits && over_limits(candidate, estimate) <= 1) of_traits_.offer(candidate, estimate);
+  if (device_pool_.devices > tuning::pool_of_many_traits || candidate.pipelines.empty() || estimate.seconds <= 0) return;
+  if (estimate.fits && over_limits(candidate, estimate) <= 1) by_trait_.offer(candidate, estimate);
 }
 
 void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) {
@@ -168,7 +147,6 @@ void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) 
   }
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);
   by_trait_.offer(candidate, estimate);
-  if (looks_again_) of_traits_.offer(candidate, estimate);
   if (estimate.value >= threshold() || !may_be(candidate, device_pool_)) return;
   std::size_t alike = 0, worst = 0, twins = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < ranked_candidates_.size(); ++i) {

@@ -11,40 +11,27 @@ struct RankedCandidate {
   Estimate estimate;
 };
 
-/// Whether a search takes a second look at what it has passed by: of small pools, where the request fixes nothing. With an option fixed the
-/// first look is at plans with that option alone.
-bool is_looked_at_again(const DevicePool&);
-
-/// The best candidates of every trait (traits_of), however far behind the best of all: of each so many, all of unlike shapes.
+/// The best candidate of every trait (traits_of), however far behind the best of all.
 class BestOfTraits {
  public:
-  BestOfTraits(const DevicePool& device_pool, std::size_t of_each) : device_pool_{device_pool}, of_each_{of_each} {}
+  explicit BestOfTraits(const DevicePool& device_pool) : device_pool_{device_pool} {}
   /// Of candidates that fit; those that the pool's nodes do not hold, or that the request forbids, are left out.
   void offer(const CandidatePlan&, const Estimate&);
   /// Each once, best first.
   std::vector<RankedCandidate> all() const;
 
  private:
-  bool is_wanted(const std::vector<RankedCandidate>& of_trait, const CandidatePlan&, double value) const;
-  void insert(std::vector<RankedCandidate>& of_trait, const CandidatePlan&, const Estimate&) const;
-
   const DevicePool& device_pool_;
-  std::size_t of_each_;
-  std::map<int, std::vector<RankedCandidate>> best_;  ///< by trait, best first
+  std::map<int, RankedCandidate> best_;  ///< by trait
 };
 
 /// The most promising candidates by their estimates, few of each shape, so that an estimate that errs on one shape does not fill the list.
 class Shortlist {
  public:
-  Shortlist(const DevicePool& device_pool, std::size_t most)
-      : device_pool_{device_pool},
-        most_{most},
-        by_trait_{device_pool, 1},
-        of_traits_{device_pool, tuning::most_of_a_trait},
-        looks_again_{is_looked_at_again(device_pool)} {}
+  Shortlist(const DevicePool& device_pool, std::size_t most) : device_pool_{device_pool}, most_{most}, by_trait_{device_pool} {}
 
   void offer(const CandidatePlan&, const Estimate&);
-  /// What a generator estimates on its way to what it offers: it may be among the best of its traits.
+  /// What a generator estimates on its way to what it offers: it may be the best of its traits.
   void pass_by(const CandidatePlan&, const Estimate&);
   /// Times the limit that is most broken; at most 1: none is.
   double over_limits(const CandidatePlan&, const Estimate&) const;
@@ -55,8 +42,6 @@ class Shortlist {
   /// The best of every trait (traits_of), however far behind, each once, best first: estimates of unlike traits err in unlike ways, and
   /// what somebody may fix is where a search begins, too.
   std::vector<RankedCandidate> best_by_trait() const { return by_trait_.all(); }
-  /// Several of every trait, of what was offered and of what was passed by; empty where the second look has no use for them.
-  std::vector<RankedCandidate> some_by_trait() const { return of_traits_.all(); }
   /// Those that break a limit by their estimates, the least broken first: estimates err, and where nothing keeps the limits these say why.
   const std::vector<RankedCandidate>& doubtful() const { return doubtful_; }
   /// Those that do not fit the memory by little, the best first: estimates of memory err, too.
@@ -73,8 +58,7 @@ class Shortlist {
   const DevicePool& device_pool_;
   std::size_t most_;
   std::vector<RankedCandidate> ranked_candidates_;
-  BestOfTraits by_trait_, of_traits_;
-  bool looks_again_;  ///< is_looked_at_again()
+  BestOfTraits by_trait_;
   std::vector<RankedCandidate> doubtful_, tight_;
   std::vector<double> excesses_;  ///< of the doubtful
   std::vector<RankedCandidate> nearest_;

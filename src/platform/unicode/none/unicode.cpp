@@ -16,7 +16,7 @@ namespace {
 struct Regex::State {};
 Regex::Regex(std::string_view) { refuse(); }
 Regex Regex::literal(std::string_view) { refuse(); }
-std::optional<Match> Regex::find(std::string_view, std::size_t, Effort&) const { refuse(); }
+std::optional<Match> Regex::find(std::string_view, std::size_t, MatchEffort&) const { refuse(); }
 std::string normalized(std::string_view, NormalForm) { refuse(); }
 std::string library_version() { return "none: built without PCRE2 and utf8proc"; }
 
