@@ -121,7 +121,7 @@ TEST(ChangedOptions, OfTheUpdatesAreNamedOneByOne) {
   EXPECT_EQ(with({"--training.weight-decay", "0.2", "--training.warmup-steps", "10"}).accepted,
             "warmup-steps 0 -> 10, weight-decay 0.1 -> 0.2");
   EXPECT_EQ(with({"--training.precision", "bf16", "--model.dropout", "0.1", "--comm.reduction", "nccl"}).accepted,
-            "comm.reduction ordered -> nccl, model.dropout unset -> 0.1, precision fp32 -> bf16");
+            "comm.reduction ordered -> nccl, model.dropout unset -> 0.1, precision auto -> bf16");
   EXPECT_EQ(with({"--training.learning-rate-schedule", "wsd"}).accepted, "cooldown-steps 0 -> 6, learning-rate-schedule cosine -> wsd");
   EXPECT_EQ(with({"--training.learning-rate-schedule", "cosine"}).accepted, "") << "as it was";
   for (const char* option : {"--run.log-every", "--checkpoint.keep", "--run.threads", "--training.evaluate-every"})

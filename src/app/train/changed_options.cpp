@@ -9,6 +9,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/plan_file.hpp"
 #include "flotilla/session/run_schedule.hpp"
 
 namespace flotilla::app {
@@ -82,6 +83,14 @@ std::map<std::string, std::string> values_of(const Job& job, const session::RunS
   return values;
 }
 
+/// As it counts: left open, it was that of the plan, and is the checkpoint's.
+void settle_precision(std::map<std::string, std::string>& then, std::map<std::string, std::string>& now, const checkpoint::Loaded& saved) {
+  constexpr const char *name = "training.precision", *open = "auto";
+  if (!saved.manifest.plan.empty())
+    then[name] = to_string(files::plan_from_json(saved.manifest.plan, (saved.directory / "manifest.json").string() + ": /plan").precision);
+  if (now[name] == open) now[name] = then[name];
+}
+
 std::string shown(const std::map<std::string, std::string>& values, const std::string& name) {
   constexpr std::size_t most = 60;
   const auto found = values.find(name);
@@ -98,7 +107,8 @@ void add(std::string& list, const std::string& name, const std::string& before, 
 ChangedOptions changed_options(const Job& job, const checkpoint::Loaded& saved) {
   const auto before = job_of(saved);
   if (!before) return {};
-  const auto then = values_of(*before, session::run_schedule(*before, saved)), now = values_of(job, session::run_schedule(job, saved));
+  auto then = values_of(*before, session::run_schedule(*before, saved)), now = values_of(job, session::run_schedule(job, saved));
+  settle_precision(then, now, saved);
   auto names = now;
   names.insert(then.begin(), then.end());
   ChangedOptions changed;

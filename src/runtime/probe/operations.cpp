@@ -8,6 +8,7 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/gpu_rates.hpp"
+#include "flotilla/mpi/communicator.hpp"
 #include "flotilla/probe/device.hpp"
 
 namespace flotilla::probe {
@@ -187,13 +188,18 @@ class Series {
     return times;
   }
 
+  /// One line for all ranks.
   void warn_of_others() const {
     double worst = crowded_ ? throttling_.taken_by_others() : 0;
     for (const auto& m : all_)
       if (!settled(m.shape_samples, 1, crowded_)) worst = std::max(worst, m.shape_samples.back().disturbance());
-    if (worst > 0)
-      log::warning("probe: other work on ", world_.name(world_.rank()), " took up to ", std::lround(100 * worst),
-                   " % of the processors' time; the times are too long and their error bars wide: measure on a quiet machine");
+    const auto by_rank = mpi::all_gather(world_.control(), worst, request_.deadline);
+    const auto disturbed = std::ranges::count_if(by_rank, [](double share) { return share > 0; });
+    if (world_.rank() != Rank{0} || disturbed == 0) return;
+    const auto most = std::ranges::max_element(by_rank);
+    const Rank rank{static_cast<int>(most - by_rank.begin())};
+    log::warning("probe: other work on ", world_.name(rank), disturbed > 1 ? text(" and ", disturbed - 1, " more") : "", " took up to ",
+                 std::lround(100 * *most), " % of the processors' time; times and error bars are too large: measure on a quiet machine");
   }
 
   const comm::World& world_;

@@ -349,7 +349,10 @@ void TrainingLoop::check_forecast(Seconds took) {
   if (check_.open()) comparison = check_.add(took, monitor::measured_spans(in_.trainer, in_.active.rank()));
   std::string why;
   if (const auto proof = feedback_->add(took); proof && !proof->wrong.empty()) why = correct_profile(*proof);
-  if (comparison) tell(*comparison, why);
+  if (comparison)
+    tell(*comparison, why);
+  else if (!why.empty())
+    print(key_values({{"profile", options::wrap(why, 0, words_width)}}));
 }
 
 void TrainingLoop::check_speed(Seconds took) {
