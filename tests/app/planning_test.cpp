@@ -20,6 +20,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "simulate/cluster_fixture.hpp"
 #include "support/published_data.hpp"
 #include "support/refusal.hpp"
@@ -107,7 +108,7 @@ TEST_F(Plan, TheForecastIsWhatSimulateSaysOfThePlanAlone) {
     const Words pool{text("--pool=A100-40=4/", nodes), text("--pool=V100-16=4/", nodes)};
     const auto d = json(
         Words{"--model.name=opt-125m", "--training.global-batch=16", "--write-plan", path("plan.json"), "--price=A100-40=3USD/h"} + pool);
-    EXPECT_EQ(content(folder_ / "plan.json"), files::plan_to_json(files::plan_from_json(d.at("plan"))));
+    EXPECT_EQ(files::read_plan(path("plan.json")), files::plan_from_json(d.at("plan")));
     const auto same = files::Json::parse(simulated(Words{path("plan.json"), "--format=json", "--price=A100-40=3USD/h"} + pool), "simulate");
     EXPECT_EQ(d.at("forecast").one_line(), same.one_line());
   }
@@ -683,6 +684,39 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(job + pool + Words{"--profiles", path("none.json")}, 65, "none.json");
   expect_refused(job + pool + Words{path("none.toml")}, 65, "none.toml");
   expect_refused(job + pool + Words{"-o", "/nowhere/at/all"}, 69, "/nowhere/at/all");
+}
+
+/// The plan's file names what its forecast rests on, so that nothing has to be said again: to the last digit.
+TEST_F(Plan, ItsFileAloneHasItsForecast) {
+  const Words job{"--model.name=opt-125m", "--training.global-batch=16", "--write-plan", path("plan.json")};
+  for (const Words& more : {Words{"--pool=A100-40=8/8", "--pool=V100-16=4/1"},
+                            Words{"--pool=A100-40@a=4/2", "--pool=A100-40@b=4/2", "--runtime=megatron-core", "--link=a:b=10Gbit/s,20ms",
+                                  "--nic=A100-40=2x200Gbit/s", "--oversubscription=2:1"},
+                            Words{"--pool=V100-16=4/4", "--data.documents=separate", "--price=V100-16=3USD/h"}}) {
+    const auto planned = json(job + more).at("forecast").one_line();
+    EXPECT_EQ(files::Json::parse(simulated(Words{path("plan.json"), "--format=json"}), "simulate").one_line(), planned);
+    const auto nearer = files::Json::parse(simulated(Words{path("plan.json"), "--format=json", "--runtime=flotilla"}), "simulate");
+    EXPECT_EQ(nearer.get_string("runtime"), "flotilla") << "what is said goes first";
+  }
+  auto lies = files::read_text(path("plan.json"));
+  lies.replace(lies.find("\"runtime\""), 9, "\"timeline\"");
+  files::write_text(path("lies.json"), lies);
+  tests::expect_refused([&] { simulate(Words{path("lies.json")}); }, "lies.json: /forecast/simulate", "unknown key 'timeline'");
+}
+
+/// A vocabulary, or feed-forward columns, of fewer than there are heads: no degree above the units of any tensor, whoever chooses it.
+TEST_F(Plan, NoDegreeIsAboveATensorsUnits) {
+  for (const char* few : {R"("vocab_size": 1)", R"("vocab_size": 3)", R"("n_inner": 1)"}) {
+    files::write_text(path("few.json"),
+                      text(R"({"model_type": "gpt2", "n_embd": 48, "n_head": 4, "n_layer": 2, "n_positions": 64, )", few, "}"));
+    for (const Words& more : {Words{}, Words{"--runtime=megatron-core"}, Words{"--pool=A100-40@b=8/8"}, Words{"--limit.devices=1"}}) {
+      EXPECT_EQ(run(Words{"--model.config=" + path("few.json"), "--pool=V100-16=4/4", "--training.global-batch=8", "--training.length=32",
+                          "--format=json"} +
+                    more),
+                0)
+          << err_;
+    }
+  }
 }
 
 /// Mixtral on two types: a plan whose every device holds its share of all experts, forecast as simulate does.

@@ -188,7 +188,7 @@ TEST(Economics, TotalsAreOfAllIterations) {
   const auto run = search::totals_of(one, 1800);
   EXPECT_EQ(run.tokens, 720'000);
   EXPECT_DOUBLE_EQ(run.time.value, 3600);
-  EXPECT_DOUBLE_EQ(run.low.value, 3240);
+  EXPECT_DOUBLE_EQ(run.low.value, 3600 / 1.1);
   EXPECT_DOUBLE_EQ(run.high.value, 3960);
   EXPECT_DOUBLE_EQ(run.device_hours, 8);
   EXPECT_DOUBLE_EQ(run.usd.value(), 1350);

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flotilla/files/json.hpp"
 #include "flotilla/plan/plan.hpp"
@@ -10,7 +11,11 @@
 /// only plans that plan::validate accepts.
 namespace flotilla::files {
 
-void write_plan(const std::filesystem::path&, const plan::Plan&);
+/// `forecast`: what the plan's forecast rests on, as options of flotilla simulate: {"simulate": {"runtime": "flotilla", ...}}; empty: not
+/// said.
+void write_plan(const std::filesystem::path&, const plan::Plan&, std::string_view forecast = {});
+/// The same of a plan that was read: options of the sections `simulate` and `data` in TOML, those of `left_out` not; empty: not said.
+std::string forecast_options_in(const Json& plan, const std::vector<std::string>& left_out = {});
 plan::Plan read_plan(const std::filesystem::path&);
 
 /// Indented, ends with a newline. The same plan gives the same text.

@@ -32,6 +32,11 @@ SimulateOptions read_options(std::span<const std::string> arguments, std::string
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
   FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one plan file to forecast, got ", operands.size());
+  // What the plan's file says of its forecast counts where nothing else is said; other measurements have devices of their own.
+  const bool measured = table.describe("simulate.profiles").origin != options::Origin::standard;
+  const auto said =
+      files::forecast_options_in(files::Json::read(operands[0]), measured ? std::vector<std::string>{"pool"} : std::vector<std::string>{});
+  if (!said.empty()) table.read_toml(said, operands[0] + ": forecast");
   log::set_level(o.output.log_level);
   o.pool_setting = table.describe("simulate.pool");
   note_origins(table, "simulate", o.basis);

@@ -58,9 +58,9 @@ void check_degrees(const PlanRequest& r) {
                    "; expected at most the global batch, ", r.global_batch, " sequences");
   FLOTILLA_REQUIRE(!fixed.pipeline || *fixed.pipeline <= r.model.layers(), ErrorKind::bad_input, "the pipeline degree is ", *fixed.pipeline,
                    "; expected at most ", r.model.layers(), ", the layers of ", r.model.name);
-  FLOTILLA_REQUIRE(!fixed.tensor || *fixed.tensor <= r.model.groups(), ErrorKind::bad_input, "the tensor-parallel degree is ",
-                   *fixed.tensor, "; expected at most ", r.model.groups(),
-                   r.model.shares_keys() ? ", the key and value heads of " : ", the heads of ", r.model.name);
+  FLOTILLA_REQUIRE(!fixed.tensor || *fixed.tensor <= model::largest_tensor_parallel(r.model), ErrorKind::bad_input,
+                   "the tensor-parallel degree is ", *fixed.tensor, "; expected at most ", model::largest_tensor_parallel(r.model), ", ",
+                   model::limit_of_tensor_parallel(r.model), " of ", r.model.name);
   FLOTILLA_REQUIRE(!fixed.microbatch || *fixed.microbatch <= r.global_batch, ErrorKind::bad_input, "the microbatch is ", *fixed.microbatch,
                    "; expected at most the global batch, ", r.global_batch, " sequences");
   FLOTILLA_REQUIRE(fixed.chunks.value_or(1) <= r.model.layers(), ErrorKind::bad_input, "a device holds ", fixed.chunks.value_or(1),

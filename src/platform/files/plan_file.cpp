@@ -1,5 +1,7 @@
 #include "flotilla/files/plan_file.hpp"
 
+#include <algorithm>
+
 #include "document.hpp"
 #include "document_node.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -83,12 +85,32 @@ detail::Node detail::plan_node(const plan::Plan& plan) {
   return object;
 }
 
+/// Keys are those that are known, and JSON's texts, numbers and lists are TOML's: no other option can be said.
+std::string forecast_options_in(const Json& plan, const std::vector<std::string>& left_out) {
+  if (!plan.has("forecast")) return {};
+  const auto forecast = plan.at("forecast");
+  forecast.expect_keys({"simulate", "data"});
+  std::string toml;
+  for (const auto& section : forecast.keys()) {
+    const auto options = forecast.at(section);
+    if (section == "data")
+      options.expect_keys({"documents"});
+    else
+      options.expect_keys({"pool", "profiles", "catalogue", "runtime", "cost-model", "reduction", "attention", "deterministic",
+                           "expert-parallel", "price", "billing", "egress", "link", "nic", "oversubscription"});
+    toml += "[" + section + "]\n";
+    for (const auto& key : options.keys())
+      if (std::ranges::find(left_out, key) == left_out.end()) toml += key + " = " + options.at(key).one_line() + "\n";
+  }
+  return toml;
+}
+
 std::string plan_to_json(const plan::Plan& plan) { return detail::pretty(detail::plan_node(plan)); }
 
 plan::Plan plan_from_json(const Json& document) {
   require_format(document, plan_format, plan_version);
   document.expect_keys({"format", "version", "model", "length", "global_batch", "quantum", "precision", "schedule", "chunks",
-                        "sequence_parallel", "shard_optimizer", "stages"});
+                        "sequence_parallel", "shard_optimizer", "stages", "forecast"});
   plan::Plan plan;
   plan.model = model_from_json(document.at("model"));
   plan.length = document.get_int("length");
@@ -105,7 +127,11 @@ plan::Plan plan_from_json(const Json& document) {
 }
 
 plan::Plan plan_from_json(std::string_view text, std::string_view source) { return plan_from_json(Json::parse(text, source)); }
-void write_plan(const std::filesystem::path& path, const plan::Plan& plan) { write_text(path, plan_to_json(plan)); }
+void write_plan(const std::filesystem::path& path, const plan::Plan& plan, std::string_view forecast) {
+  auto node = detail::plan_node(plan);
+  if (!forecast.empty()) std::get<Node::Object>(node.value).push_back({"forecast", detail::parse(forecast, path.string())});
+  write_text(path, detail::pretty(node));
+}
 plan::Plan read_plan(const std::filesystem::path& path) { return plan_from_json(Json::read(path)); }
 
 }  // namespace flotilla::files

@@ -55,6 +55,7 @@ class Executor {
   /// What gradients of the last step are multiplied with: their loss becomes the mean over the tokens that count, in place of all times
   /// the loss scale.
   double gradient_factor() const;
+  /// Whether the last step, with a gradient of this norm, has something to learn from: else parameters, moments and decay stay.
   bool updates(double norm) const;
   /// Of the last pass. Waits for a GPU.
   const std::vector<InstructionSpan>& timeline();

@@ -35,7 +35,7 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, st
   if (fixed.microbatch) microbatches_ = {*fixed.microbatch};
   for (const PoolType& type : device_pool_.types) {
     auto& all = degrees_.emplace_back();
-    for (int degree = 1; degree <= std::min({type.widest, request.model.groups(), type.count}); degree *= 2)
+    for (int degree = 1; degree <= std::min({type.widest, model::largest_tensor_parallel(request.model), type.count}); degree *= 2)
       if (fixed.tensor.value_or(degree) == degree) all.push_back(degree);
   }
   const int deepest = std::min(request.model.layers(), device_pool_.devices);

@@ -103,7 +103,7 @@ bool CandidateGenerator::holds(const CandidatePlan& candidate) const {
 bool CandidateGenerator::next_degrees(std::vector<int>& degrees) const {
   for (int& degree : degrees) {
     degree *= 2;
-    if (degree <= std::min(device_pool_.request.model.groups(), tuning::few_devices)) return true;
+    if (degree <= std::min(model::largest_tensor_parallel(device_pool_.request.model), tuning::few_devices)) return true;
     degree = 1;
   }
   return false;

@@ -210,7 +210,7 @@ class Trades {
         pipeline.microbatch = wider ? pipeline.microbatch * 2 : pipeline.microbatch / 2;
       }
       for (Slot& slot : pipeline.slots) {
-        if (wider ? slot.tensor * 2 > device_pool_.request.model.groups() : slot.tensor == 1) return;
+        if (wider ? slot.tensor * 2 > model::largest_tensor_parallel(device_pool_.request.model) : slot.tensor == 1) return;
         slot.tensor = wider ? slot.tensor * 2 : slot.tensor / 2;
       }
     }

@@ -68,7 +68,7 @@ class Reshaping {
   bool change_degree(CandidatePlan& candidate, std::size_t s, bool larger) const {
     for (PipelineReplica& pipeline : candidate.pipelines) {
       int& tensor = pipeline.slots[s].tensor;
-      if (larger ? tensor * 2 > device_pool_.request.model.groups() : tensor == 1) return false;
+      if (larger ? tensor * 2 > model::largest_tensor_parallel(device_pool_.request.model) : tensor == 1) return false;
       tensor = larger ? tensor * 2 : tensor / 2;
     }
     return true;
@@ -142,7 +142,8 @@ class Reshaping {
     int idle = device_pool_.places[at(place)].count;
     for (const PipelineReplica& pipeline : candidate_.pipelines)
       for (const Slot& slot : pipeline.slots) idle -= slot.place == place ? slot.tensor * pipeline.count : 0;
-    const int most = std::min(device_pool_.types[at(device_pool_.places[at(place)].type)].widest, device_pool_.request.model.groups());
+    const int most = std::min(device_pool_.types[at(device_pool_.places[at(place)].type)].widest,
+                              model::largest_tensor_parallel(device_pool_.request.model));
     return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(idle / groups, 0, most))));
   }
 

@@ -59,7 +59,7 @@ bool is_measured(const FormulaProblem& p, int type, int tensor) {
 
 void add_kinds(FormulaProblem& p, int group) {
   const TypeInRegion& g = p.groups[static_cast<std::size_t>(group)];
-  for (int tensor = 1; tensor <= p.request.model.groups() && tensor <= g.count; tensor *= 2) {
+  for (int tensor = 1; tensor <= model::largest_tensor_parallel(p.request.model) && tensor <= g.count; tensor *= 2) {
     if (p.request.constraints.tensor.value_or(tensor) != tensor) continue;
     ReplicaKind kind{group, tensor, {}, 0};
     for (const int e : g.entries) {

@@ -84,7 +84,7 @@ class RulesSearch {
     PlanAnswer a;
     double least = never;
     bool finished = true;
-    for (int tensor = 1; tensor <= request.model.groups(); tensor *= 2) {
+    for (int tensor = 1; tensor <= model::largest_tensor_parallel(request.model); tensor *= 2) {
       request.constraints.tensor = tensor;
       PlanAnswer of_degree = run(request);
       if (tensor == 1) a.space = of_degree.space, a.no_plan_reason = of_degree.no_plan_reason;
