@@ -69,7 +69,7 @@ TEST_F(Report, TellsThePhases) {
   EXPECT_EQ(phases[0].get_int64("first_step"), 12);
   EXPECT_EQ(phases[0].get_int64("last_step"), 13);
   EXPECT_EQ(phases[0].at("last_loss").as_double(), 2.5);
-  const RunReport report{"run", {}, {}, {}, journal::phases_in(read_metrics(run_))};
+  const RunReport report{.run = "run", .incarnations = {}, .costs = {}, .phases = journal::phases_in(read_metrics(run_))};
   tests::expect_contains(run_report_text(report, {}, 100),
                          "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
 }
@@ -108,8 +108,11 @@ TEST_F(Report, TellsTheLossesOfEachSource) {
   EXPECT_EQ(training[0].at("first_loss").as_double(), 5);
   EXPECT_EQ(training[1].at("last_loss").as_double(), 3);
   const auto metrics = read_metrics(run_);
-  const RunReport report{
-      "run", {}, {}, {}, {}, journal::effective_evaluations(metrics), journal::sources_in(journal::effective_steps(metrics))};
+  const RunReport report{.run = "run",
+                         .incarnations = {},
+                         .costs = {},
+                         .evaluations = journal::effective_evaluations(metrics),
+                         .sources = journal::sources_in(journal::effective_steps(metrics))};
   const auto words = run_report_text(report, {}, 100);
   tests::expect_contains(words, "validation  web 3.5000 to 2.5000, code 1.2500 to 1.1250, books 1.0000");
   tests::expect_contains(words, "training    web 5.0000 to 4.5000, code 3.0000");

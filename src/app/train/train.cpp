@@ -240,8 +240,7 @@ class Training {
           if (!job_.training.precision)
             log::info("precision: ", words, ", as ", recorded->second, " has it");
           else if (saved_ && job_.training.precision != recorded->first)
-            log::info("precision: ", to_string(*job_.training.precision), "; ", recorded->second, " was in ", words,
-                      ", so its plan is not kept");
+            log::info("the plan of ", recorded->second, " is not kept: it is for ", words);
         },
         deadline_);
     if (job_.training.precision) return;
