@@ -54,7 +54,7 @@ TEST(Format, JsonIsNotTrainedOnAsText) {
   const TemporaryFolder folder;
   for (const auto* name : {"a.jsonl", "a.json"}) {
     const auto path = write(folder / name, "{\"text\": \"to be\"}\n");
-    EXPECT_NE(refusal([&] { detect_format(path); }).find("data.tokenizer = "), std::string::npos);
+    EXPECT_NE(refusal([&] { detect_format(path); }).find("--data.tokenizer FILE"), std::string::npos);
     EXPECT_EQ(TokenFile::open(path, Format::text).format(), Format::text) << "where it is meant";
   }
 }
