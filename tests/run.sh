@@ -43,7 +43,7 @@ cmake --preset cpu-release "${options[@]}" >/dev/null
 cmake --build --preset cpu-release -j "$jobs"
 
 case $tier in
-  quick) entries=(-LE '^(mpi|gpu|slurm|slow|standin|all)$') ;;
+  quick) entries=(-LE '^(mpi|gpu|slurm|long|standin|all)$') ;;
   all) entries=() && export FLOTILLA_TESTS_TIER=all ;;
   default) if [ $# -gt 0 ]; then entries=(); else entries=(-LE '^all$'); fi ;;
 esac

@@ -9,6 +9,8 @@
 #
 # Labels with a meaning (docs/design/ci.md has the tiers):
 #   all     the entry belongs to the tier `tests/run.sh --all`; the others are the default tier, which CI runs. Implies slow.
+#   slow    the inner loop leaves it out: said so, or recorded with more seconds than FLOTILLA_INNER_LOOP_SECONDS
+#   long    said to be slow: `tests/run.sh --quick` leaves it out, too; set here
 #   waits   it starts processes, but waits for most of its time: it takes one slot
 #   alone   it judges speeds: nothing runs beside it
 set(FLOTILLA_MPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
@@ -35,6 +37,8 @@ foreach(line IN LISTS FLOTILLA_COSTS)
   list(GET line 0 name)
   list(GET line 1 FLOTILLA_COST_${name})
 endforeach()
+
+set(FLOTILLA_INNER_LOOP_SECONDS 2)
 
 function(flotilla_add_entry)
   set(call "add_test(")
@@ -68,6 +72,10 @@ function(flotilla_settle_entries)
   foreach(entry IN LISTS entries)
     get_property(labels TEST ${entry} PROPERTY LABELS)
     if("all" IN_LIST labels AND NOT "slow" IN_LIST labels)
+      set_property(TEST ${entry} APPEND PROPERTY LABELS slow)
+    elseif("slow" IN_LIST labels)
+      set_property(TEST ${entry} APPEND PROPERTY LABELS long)
+    elseif(DEFINED FLOTILLA_COST_${entry} AND FLOTILLA_COST_${entry} GREATER ${FLOTILLA_INNER_LOOP_SECONDS})
       set_property(TEST ${entry} APPEND PROPERTY LABELS slow)
     endif()
     flotilla_slots_of("${labels}" slots)

@@ -26,5 +26,10 @@ TEST(Comparison, SaysWhetherTheForecastHeld) {
   EXPECT_NE(in_words(c).find("\nforward 250 / -, waiting - / 500 ms"), std::string::npos) << in_words(c);
 }
 
+TEST(Comparison, WideBarsTakeTwoLines) {
+  const ForecastComparison c{Seconds{0.00259}, Seconds{0.00401}, 0.5, 4, {}, {}};
+  EXPECT_EQ(in_words(c), "2.59 ms within a factor of 1.5 forecast,\n4.01 ms measured (median of 4 iterations):\n55 % above");
+}
+
 }  // namespace
 }  // namespace flotilla::monitor

@@ -33,6 +33,8 @@ bool can_deal(plan::Plan plan, const cluster::Profile& profile) {
 void name_types(plan::Plan& plan, const cluster::Profile& profile, const std::string& source) {
   for_replicas(plan, [&](plan::Replica& replica) {
     if (!replica.device_type.empty()) return;
+    FLOTILLA_REQUIRE(!profile.device_types.empty(), ErrorKind::bad_input, source,
+                     ": a replica names no device_type; write one there, or give the profile of its devices: --profiles FILE");
     FLOTILLA_REQUIRE(profile.device_types.size() == 1, ErrorKind::bad_input, source, ": a replica names no device_type, and there are ",
                      profile.device_types.size(), " to choose from; write one");
     replica.device_type = profile.device_types.front().name;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -91,12 +90,8 @@ std::string DeviceNames::meant(const std::string& asked) const {
   return suggestion(asked, all);
 }
 
-std::string DeviceNames::listed() const {
-  std::set<std::string> once{known_.begin(), known_.end()};
-  for (const auto& entry : catalogue_) once.insert(entry.name);
-  std::string words;
-  for (const auto& name : once) words += (words.empty() ? "" : ", ") + name;
-  return words;
+std::string DeviceNames::where_listed() {
+  return "docs/formats/device-names.md lists those of the catalogue, and --catalogue FILE adds one";
 }
 
 }  // namespace flotilla::app

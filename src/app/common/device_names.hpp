@@ -34,8 +34,8 @@ class DeviceNames {
 
   /// "; did you mean 'A100-40' or 'A100-80'?"; "" where nothing is near.
   std::string meant(const std::string& asked) const;
-  /// All of them, with commas between.
-  std::string listed() const;
+  /// Where people find the others.
+  static std::string where_listed();
 
  private:
   const cluster::Profile& library_;

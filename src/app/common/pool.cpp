@@ -78,8 +78,8 @@ class PoolReader {
     if (name.find('=') != name.npos)
       refuse(text("expected one type, one '=' and one number; every type and zone takes an entry of its own, such as ", pool_example));
     const auto asked = name.substr(0, name.find('@'));
-    refuse(text("neither the profiles nor the hardware catalogue know a device type ", in_quotes(asked), names_.meant(asked),
-                "; they know ", names_.listed()));
+    refuse(text("neither the profiles nor the hardware catalogue know a device type ", in_quotes(asked), names_.meant(asked), "; ",
+                names_.where_listed()));
   }
 
   const options::Setting& option_;

@@ -61,7 +61,7 @@ SlurmDevices::SlurmDevices(const SubmitOptions& o, DeviceNames& names) : setting
       refuse(setting, word, "expected GRES=TYPE, feature:NAME=TYPE or partition:NAME=TYPE; write for example gpu:a100=A100-80");
     const auto type = names_.type_called(word.substr(equals + 1));
     if (type.empty())
-      refuse(setting, word, text("there is no such device type", names_.meant(word.substr(equals + 1)), "; there are ", names_.listed()));
+      refuse(setting, word, text("there is no such device type", names_.meant(word.substr(equals + 1)), "; ", names_.where_listed()));
     said_[upper(word.substr(0, equals))] = type;
   }
 }

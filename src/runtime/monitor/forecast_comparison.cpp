@@ -46,8 +46,11 @@ Seconds median(std::vector<double> seconds) {
 }
 
 std::string in_words(const ForecastComparison& c) {
-  std::string words = text(c.forecast, " ", simulate::bar_in_words(c.relative_error), " forecast, ", c.measured, " measured");
-  if (c.iterations > 0) words += text(" (median of ", c.iterations, c.iterations == 1 ? " iteration)" : " iterations)");
+  constexpr std::size_t line_width = 69;  // beside a key, on 80 columns
+  std::string words = text(c.forecast, " ", simulate::bar_in_words(c.relative_error), " forecast,");
+  auto measured = text(c.measured, " measured");
+  if (c.iterations > 0) measured += text(" (median of ", c.iterations, c.iterations == 1 ? " iteration)" : " iterations)");
+  words += (words.size() + 1 + measured.size() < line_width ? " " : "\n") + measured;
   words += text(":\n", percent(std::abs(c.deviation())), c.deviation() < 0 ? " below" : " above");
   if (c.forecast_work && c.measured_work) words += "\n" + work_in_words(*c.forecast_work, *c.measured_work);
   return words;

@@ -90,10 +90,9 @@ std::string why_none(const DevicePool& device_pool, const Refine& refine, bool s
            : evaluator.first_refusal().empty()
                ? "no plan of the space is as it was asked for: its stages have too few layers, or restrictions forbid it"
                : text("no plan of the space can be forecast for the runtime '", evaluator.runtime().name, "': ", evaluator.first_refusal());
-  return text("no plan fits the memory of ", device_pool.devices,
-              " devices; nearest: ", plan::summary(miss->plan).substr(0, longest_summary), ": stage ", miss->stage, " needs ", miss->needed,
-              " of ", miss->limit, " on ", miss->device_type, " (", miss->contributors, ")",
-              miss->change.empty() ? "" : "; " + miss->change);
+  return text("no plan fits the memory of ", device_pool.devices, device_pool.devices == 1 ? " device" : " devices",
+              "; nearest: ", plan::summary(miss->plan).substr(0, longest_summary), ": stage ", miss->stage, " needs ", miss->needed, " of ",
+              miss->limit, " on ", miss->device_type, " (", miss->contributors, ")", miss->change.empty() ? "" : "; " + miss->change);
 }
 
 /// Devices by type and zone.
