@@ -33,6 +33,7 @@ class ProofMessage : public comm::WorldTest {
     config_.architecture = model::built_in("gpt2-tiny");
     config_.training.length = 16;
     config_.training.global_batch = 3;
+    config_.training.precision = Precision::fp32;
     config_.data.train = {file_.string()};
     config_.data.format = data::Format::text;
     config_.comm.deadline = comm::patience;
