@@ -48,6 +48,10 @@ case $tier in
   default) if [ $# -gt 0 ]; then entries=(); else entries=(-LE '^all$'); fi ;;
 esac
 entries+=("$@")
+# Open MPI's launchers share a folder of sessions: one that ends removes it, where no folder is in it, under one that begins.
+sessions=${TMPDIR:-/tmp}/ompi.$(hostname -s).$(id -u)
+(umask 077 && mkdir -p "$sessions/kept-by-tests")
+trap 'rmdir "$sessions/kept-by-tests" "$sessions" 2>/dev/null || true' EXIT
 listed() { ctest --preset cpu-release -N "${entries[@]}" "$@"; }
 if [ "$tier" = all ] || { [ $# -gt 0 ] && listed -L '^all$' | grep -q 'Test *#'; }; then
   cmake --build --preset cpu-release -j "$jobs" --target all_tier

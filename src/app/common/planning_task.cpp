@@ -103,22 +103,23 @@ void warn_of_lacking_bf16(const search::Pool& pool, const cluster::Profile& prof
                  " no bf16 and cannot take part; --training.precision auto plans in fp16, too, and takes the better plan");
 }
 
-/// What was left open: a measured profile's own precision, a plan's that is planned again, else what the devices are made for; where types
-/// differ in that, the two that come first are planned both.
+/// What was left open: a plan's that is planned again, a measured profile's own, else what the devices are made for, the best first.
+std::vector<Precision> open_precisions(const search::PlanRequest& request, const cluster::Profile& profile) {
+  if (request.previous) return {request.previous->precision};
+  const auto& measured = profile.operation_times;
+  if (!measured.empty() && std::ranges::all_of(measured, [&](const auto& time) { return time.precision == measured.front().precision; }))
+    return {measured.front().precision};
+  return made_for(request.pool, profile);
+}
+
+/// Where the types of a pool are made for several precisions, the two that come first are planned both.
 void settle_precision(PlanningTask& task, const PlanningOptions& o) {
   auto& request = task.request;
-  if (o.precision) {
-    if (*o.precision == Precision::bf16) warn_of_lacking_bf16(request.pool, task.profile);
-    return;
-  }
-  if (o.basis.sailor_artifact) return;  // its formulas are those of fp32
-  if (request.previous) return static_cast<void>(request.precision = request.previous->precision);
-  const auto& measured = task.profile.operation_times;
-  if (!measured.empty() && std::ranges::all_of(measured, [&](const auto& time) { return time.precision == measured.front().precision; }))
-    return static_cast<void>(request.precision = measured.front().precision);
-  const auto precisions = made_for(request.pool, task.profile);
-  if (!precisions.empty()) request.precision = precisions.front();
-  if (precisions.size() > 1) task.other_precision = precisions[1];
+  if (o.precision == Precision::bf16) warn_of_lacking_bf16(request.pool, task.profile);
+  if (o.precision || o.basis.sailor_artifact) return;  // whose formulas are those of fp32
+  const auto open = open_precisions(request, task.profile);
+  if (!open.empty()) request.precision = open.front();
+  if (open.size() > 1) task.other_precision = open[1];
 }
 
 int nodes_in(const search::Pool& pool, const std::string& zone) {

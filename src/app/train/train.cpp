@@ -228,26 +228,25 @@ class Training {
     return std::pair{files::read_plan(job_.plan.file).precision, job_.plan.file};
   }
 
-  /// What was left open is settled, and what was not is held against the checkpoint.
+  /// What was left open is settled, and what was not is held against the checkpoint. What the devices are not made for is said.
   void settle_precision() {
-    std::string words;
+    const auto asked = job_.training.precision;
+    std::optional<std::pair<Precision, std::string>> recorded;
     comm::agree_on(
         world_, "looking for the precision",
         [&] {
-          const auto recorded = world_.rank() == Rank{0} ? recorded_precision() : std::nullopt;
-          if (!recorded) return;
-          words = to_string(recorded->first);
-          if (!job_.training.precision)
-            log::info("precision: ", words, ", as ", recorded->second, " has it");
-          else if (saved_ && job_.training.precision != recorded->first)
-            log::info("the plan of ", recorded->second, " is not kept: it is for ", words);
+          if (world_.rank() == Rank{0}) recorded = recorded_precision();
+          if (asked && saved_ && recorded && recorded->first != *asked)
+            log::info("the plan of ", recorded->second, " is not kept: it is for ", to_string(recorded->first));
         },
         deadline_);
-    if (job_.training.precision) return;
-    words = mpi::broadcast_string(world_.control(), words, 0, deadline_);
-    job_.training.precision = words.empty() ? session::precision_of_devices(world_, place_.device, deadline_) : parse_precision(words);
-    if (words.empty() && job_.training.precision != Precision::fp32 && world_.rank() == Rank{0})
-      log::info("precision: ", to_string(*job_.training.precision), ", which the devices are made for (--training.precision)");
+    if (asked) return;
+    const auto made_for = session::precision_of_devices(world_, place_.device, deadline_);
+    const auto name = mpi::broadcast_string(world_.control(), to_string(recorded ? recorded->first : made_for), 0, deadline_);
+    job_.training.precision = parse_precision(name);
+    if (recorded && recorded->first != made_for) log::info("precision: ", name, ", as ", recorded->second, " has it");
+    if (world_.rank() == Rank{0} && !recorded && made_for != Precision::fp32)
+      log::info("precision: ", name, ", which the devices are made for (--training.precision)");
   }
 
   probe::ProbeRequest probing(int length) const {
