@@ -99,9 +99,9 @@ TEST_F(Commands, VersionManAndCompletion) {
 }
 
 TEST_F(Commands, EveryFailureIsOneLineAndItsCode) {
-  const std::pair<ErrorKind, int> kinds[] = {{ErrorKind::usage, 64},        {ErrorKind::bad_input, 65}, {ErrorKind::unavailable, 69},
-                                             {ErrorKind::temporary, 69},    {ErrorKind::internal, 70},  {ErrorKind::no_plan, 76},
-                                             {ErrorKind::communication, 77}};
+  const std::pair<ErrorKind, int> kinds[] = {{ErrorKind::usage, 64},       {ErrorKind::bad_input, 65},    {ErrorKind::no_input, 66},
+                                             {ErrorKind::unavailable, 69}, {ErrorKind::temporary, 69},    {ErrorKind::internal, 70},
+                                             {ErrorKind::no_plan, 76},     {ErrorKind::communication, 77}};
   for (const auto& [kind, code] : kinds) {
     action_ = [kind = kind] { throw Error{kind, "words"}; };
     EXPECT_EQ(run({"fail"}), code);

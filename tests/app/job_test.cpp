@@ -300,9 +300,9 @@ TEST(Job, ATrialMayEndWithinTheWarmUpOfItsFile) {
   EXPECT_EQ(read({file, "--training.steps", "4"}).training.steps, 4);
 }
 
-TEST(Job, MissingFileIsBadInput) {
+TEST(Job, MissingFileIsNoInput) {
   const auto error = error_of([] { read({"/nonexistent/job.toml"}); });
-  EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+  EXPECT_EQ(error.kind(), ErrorKind::no_input);
   EXPECT_NE(std::string{error.what()}.find("/nonexistent/job.toml: cannot be opened"), std::string::npos) << error.what();
 }
 

@@ -631,7 +631,7 @@ TEST_F(Plan, PlansAgainFromTheOneThatRuns) {
   EXPECT_EQ(out_.find("\nmoves "), std::string::npos) << out_;
   EXPECT_EQ(run(small_ + Words{"--replan.within=5%"}), 0);
   EXPECT_NE(err_.find("name the running plan: --replan.from PLAN"), std::string::npos) << err_;
-  expect_refused(small_ + Words{"--replan.from", path("none.json")}, 65, "none.json");
+  expect_refused(small_ + Words{"--replan.from", path("none.json")}, 66, "none.json");
   folder_.write("broken.json", "{}");
   expect_refused(small_ + Words{"--replan.from", path("broken.json")}, 65, "broken.json");
 }
@@ -681,8 +681,8 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(job + pool + Words{"--runtime=megatron-deepsped"}, 64, "megatron-deepspeed");
   expect_refused(job + pool + Words{"--price=A100-41=3USD/h"}, 64, "--price A100-41=3USD/h: no such device type: 'A100-41'; did you");
   expect_refused(job + pool + Words{"a.toml", "b.toml"}, 64, "expected one job file at most, got 2");
-  expect_refused(job + pool + Words{"--profiles", path("none.json")}, 65, "none.json");
-  expect_refused(job + pool + Words{path("none.toml")}, 65, "none.toml");
+  expect_refused(job + pool + Words{"--profiles", path("none.json")}, 66, "none.json");
+  expect_refused(job + pool + Words{path("none.toml")}, 66, "none.toml");
   expect_refused(job + pool + Words{"-o", "/nowhere/at/all"}, 69, "/nowhere/at/all");
 }
 

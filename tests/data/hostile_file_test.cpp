@@ -27,7 +27,7 @@ class HostileFile : public ::testing::Test {
 
 TEST_F(HostileFile, MissingFolderEmptyOrPipe) {
   for (const auto format : {Format::automatic, Format::text, Format::npy, Format::megatron}) {
-    const auto message = refusal([&] { TokenFile::open(folder_ / "nowhere.txt", format); });
+    const auto message = tests::refusal(ErrorKind::no_input, [&] { TokenFile::open(folder_ / "nowhere.txt", format); });
     expect_contains(message, (folder_ / "nowhere.txt").string());
     expect_contains(message, "No such file");
   }

@@ -160,6 +160,7 @@ std::vector<std::pair<std::string, std::string>> exit_codes() {
           {"1", "bench: a threshold was crossed"},
           {code(ExitCode::usage), "the command line is wrong"},
           {code(ExitCode::bad_input), "a file or a value in it is wrong"},
+          {code(ExitCode::no_input), "a file or folder is not there, or may not be read"},
           {code(ExitCode::unavailable), "something is missing: a device, a library, space on a disk"},
           {code(ExitCode::internal), "an error of Flotilla's own"},
           {code(ExitCode::requeue), "saved; start the job again"},
