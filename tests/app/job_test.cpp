@@ -262,6 +262,9 @@ TEST(Job, RulesThatSpanOptions) {
       {{"--watch.interval", "5s"}, "write a watch.deadline of at least 15s"},
       {{"--model.name", "gpt2-tinny"},
        "--model.name gpt2-tinny: 'gpt2-tinny' is not a built-in model; the nearest known name is 'gpt2-tiny'"},
+      {{"--max-time", "3h"}, "did you mean '--run.time-limit'?"},
+      {{"--walltime", "3h"}, "did you mean '--run.time-limit'?"},
+      {{"--train-samples", "3"}, "did you mean '--training.steps'?"},
       {{"a.toml", "b.toml"}, "expected one job file, got 2 operands ('a.toml', 'b.toml')"},
   };
   for (const auto& c : cases) {
