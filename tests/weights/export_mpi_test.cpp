@@ -181,7 +181,7 @@ TEST_P(ExportedAdapter, IsMergedAsPeftMerges) {
   const auto folder = run_ / "merged";
   EXPECT_EQ(export_hugging_face(step, folder).files, 1);
   const auto config = want_.model.fully_trained();
-  const Pretrained merged{folder, config};
+  Pretrained merged{folder, config};
   const auto tensors = model::tensors(config);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     std::vector<float> values(static_cast<std::size_t>(tensors[t].elements()));

@@ -33,8 +33,6 @@ float convert(const std::byte* source, std::int64_t stride, std::span<float> val
   return to_float(static_cast<Bits>(greatest));
 }
 
-float from_fp32(std::uint32_t bits) { return std::bit_cast<float>(bits); }
-
 }  // namespace
 
 std::int64_t Entry::elements() const { return element_count(shape).value_or(0); }
@@ -59,12 +57,15 @@ float SafetensorsFile::read(const Entry& entry, std::int64_t first, std::int64_t
   FLOTILLA_ASSERT(values.empty() || (first >= 0 && stride > 0 && last < entry.elements()), "elements ", first, " to ", last, " of tensor ",
                   entry.name);
   const auto* source = mapping_.bytes().data() + entry.first + first * element_size(*entry.precision).count;
+  // Not the functions themselves: through a pointer there are no vectors.
   switch (*entry.precision) {
-    case Precision::fp32: return convert<std::uint32_t, std::int32_t>(source, stride, values, from_fp32);
-    case Precision::bf16: return convert<std::uint16_t, std::int16_t>(source, stride, values, from_bf16);
+    case Precision::fp32:
+      return convert<std::uint32_t, std::int32_t>(source, stride, values, [](std::uint32_t bits) { return std::bit_cast<float>(bits); });
+    case Precision::bf16:
+      return convert<std::uint16_t, std::int16_t>(source, stride, values, [](std::uint16_t bits) { return from_bf16(bits); });
     case Precision::fp16: break;
   }
-  return convert<std::uint16_t, std::int16_t>(source, stride, values, from_fp16);
+  return convert<std::uint16_t, std::int16_t>(source, stride, values, [](std::uint16_t bits) { return from_fp16(bits); });
 }
 
 }  // namespace flotilla::safetensors
