@@ -300,7 +300,7 @@ void require_safe_way(const std::filesystem::path& path) {
     folder = folder.parent_path();
     struct stat facts {};
     const int error = patiently(folder.native(), [&] { return ::stat(folder.c_str(), &facts) == 0 ? 0 : errno; });
-    if (error == ENOENT) continue;  // it will be ours
+    if (error != 0 && io_failure(error) == IoFailure::absent) continue;  // it will be ours, or cannot be made
     FLOTILLA_REQUIRE(error == 0, io_error_kind(error), folder.string(), ": cannot be examined: ", std::strerror(error));
     const bool own = facts.st_uid == ::geteuid() && (facts.st_mode & S_ISVTX) != 0;
     FLOTILLA_REQUIRE((facts.st_mode & S_IWOTH) == 0 || is_roots(facts.st_uid) || own, ErrorKind::bad_input, path.string(),
