@@ -466,12 +466,12 @@ TEST_F(Plan, AWholeRunHasLimits) {
   for (const char* limit : {"--limit.run-time=20h", "--limit.run-cost=1500usd"})
     expect_refused(far_apart + Words{limit}, 64, "how long is the run? write --training.tokens 15B");
   expect_refused(run_of + Words{"--max-cost=3usd"}, 64, "did you mean '--limit.run-cost'");
-  for (const char* time : {"--deadline=3h", "--run-time=3h", "--walltime=3h", "--max-duration=3h"})
-    expect_refused(run_of + Words{time}, 64, "did you mean '--limit.run-time'");
-  for (const char* cost : {"--max-budget=3usd", "--cost-limit=3usd"})
-    expect_refused(run_of + Words{cost}, 64, "did you mean '--limit.run-cost'");
-  for (const char* tokens : {"--total-tokens=3B", "--max-tokens=3B"})
-    expect_refused(run_of + Words{tokens}, 64, "did you mean '--training.tokens'");
+  const auto meant = [&](std::initializer_list<const char*> theirs, const std::string& ours) {
+    for (const char* word : theirs) expect_refused(run_of + Words{word}, 64, "did you mean '" + ours + "'");
+  };
+  meant({"--deadline=3h", "--run-time=3h", "--walltime=3h", "--max-duration=3h"}, "--limit.run-time");
+  meant({"--max-budget=3usd", "--cost-limit=3usd"}, "--limit.run-cost");
+  meant({"--total-tokens=3B", "--max-tokens=3B"}, "--training.tokens");
 }
 
 TEST_F(Plan, ExplainsIdleDevicesAndOneMoreNode) {
