@@ -158,7 +158,7 @@ flotilla_verdict() { # LAUNCHER'S-CODE INCARNATION-BEFORE
     echo "$code"
   else
     case $1 in
-      64 | 65 | 69 | 70 | 75 | 76) echo "$1" ;; # said before the run directory was open
+      64 | 65 | 66 | 69 | 70 | 75 | 76) echo "$1" ;; # said before the run directory was open
       *) echo 77 ;;                             # 137, 143: killed before it could speak; 1, and at times 0: srun could not start everything
     esac
   fi

@@ -13,6 +13,7 @@ ExitCode exit_code(ErrorKind kind) noexcept {
   switch (kind) {
     case ErrorKind::usage: return ExitCode::usage;
     case ErrorKind::bad_input: return ExitCode::bad_input;
+    case ErrorKind::no_input: return ExitCode::no_input;
     case ErrorKind::unavailable:
     case ErrorKind::temporary: return ExitCode::unavailable;
     case ErrorKind::no_plan: return ExitCode::no_plan;

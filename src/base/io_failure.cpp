@@ -26,4 +26,8 @@ ErrorKind io_error_kind(int error_number) noexcept {
   return io_failure(error_number) == IoFailure::temporary ? ErrorKind::temporary : ErrorKind::unavailable;
 }
 
+ErrorKind read_error_kind(int error_number) noexcept {
+  return io_failure(error_number) == IoFailure::temporary ? ErrorKind::temporary : ErrorKind::no_input;
+}
+
 }  // namespace flotilla

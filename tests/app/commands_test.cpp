@@ -88,6 +88,21 @@ TEST_F(Commands, HelpFitsItsWidth) {
   }
 }
 
+/// mpirun adds a paragraph of its own to every failure; ours is said once, and so is what is printed for people.
+TEST_F(Commands, OfALaunchersProcessesTheFirstSpeaks) {
+  const Words said[] = {{}, {"trian"}, {"help"}, {"train", "--help"}, {"man"}};
+  for (const char* rank : {"1", "0"}) {
+    ::setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+    for (const auto& words : said) {
+      EXPECT_EQ(run(words), words.empty() || words[0] == "trian" ? 64 : 0);
+      EXPECT_EQ((out_ + err_).empty(), rank == std::string{"1"}) << out_ << err_;
+    }
+    EXPECT_EQ(run({"--version"}), 0);
+    EXPECT_EQ(out_, "flotilla  9.8.7\n") << "nodes may differ";
+  }
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
+}
+
 TEST_F(Commands, VersionManAndCompletion) {
   EXPECT_EQ(run({"--version"}), 0);
   EXPECT_EQ(out_, "flotilla  9.8.7\n");
@@ -99,9 +114,9 @@ TEST_F(Commands, VersionManAndCompletion) {
 }
 
 TEST_F(Commands, EveryFailureIsOneLineAndItsCode) {
-  const std::pair<ErrorKind, int> kinds[] = {{ErrorKind::usage, 64},        {ErrorKind::bad_input, 65}, {ErrorKind::unavailable, 69},
-                                             {ErrorKind::temporary, 69},    {ErrorKind::internal, 70},  {ErrorKind::no_plan, 76},
-                                             {ErrorKind::communication, 77}};
+  const std::pair<ErrorKind, int> kinds[] = {{ErrorKind::usage, 64},       {ErrorKind::bad_input, 65},    {ErrorKind::no_input, 66},
+                                             {ErrorKind::unavailable, 69}, {ErrorKind::temporary, 69},    {ErrorKind::internal, 70},
+                                             {ErrorKind::no_plan, 76},     {ErrorKind::communication, 77}};
   for (const auto& [kind, code] : kinds) {
     action_ = [kind = kind] { throw Error{kind, "words"}; };
     EXPECT_EQ(run({"fail"}), code);

@@ -43,6 +43,9 @@ class ExportCommand : public testing::Test {
 TEST_F(ExportCommand, SaysWhatItNeedsToWriteAModel) {
   const auto refused = [](ErrorKind kind, const Words& words) { return tests::refusal(kind, [&] { export_for_others(words); }); };
   tests::expect_contains(refused(ErrorKind::usage, {"hf", path("run")}), "-o DIRECTORY");
+  tests::expect_contains(refused(ErrorKind::no_input, {"hf", path("run"), "-o", path("model")}),
+                         "no such file or folder; expected a checkpoint");
+  std::filesystem::create_directory(path("run"));
   tests::expect_contains(refused(ErrorKind::bad_input, {"hf", path("run"), "-o", path("model")}), "neither a committed checkpoint");
   tests::expect_contains(refused(ErrorKind::usage, {"fh", path("run")}), "hf");
   EXPECT_FALSE(std::filesystem::exists(path("model")));
@@ -74,7 +77,7 @@ TEST_F(ExportCommand, RefusesInOneLine) {
   expect({"sailor-plans", "x"}, ErrorKind::usage, "did you mean 'sailor-plan'");
   expect({"sailor-plan"}, ErrorKind::usage, "sailor-plan PLAN");
   expect({"sailor-plan", "a", "b"}, ErrorKind::usage, "sailor-plan PLAN");
-  expect({"sailor-plan", path("absent.json")}, ErrorKind::bad_input, "absent.json");
+  expect({"sailor-plan", path("absent.json")}, ErrorKind::no_input, "absent.json");
   expect({"sailor-plan", path("recomputes.json"), "-o", path("out.json")}, ErrorKind::unavailable, "stages[1].recompute");
   EXPECT_FALSE(std::filesystem::exists(path("out.json")));
 }

@@ -186,7 +186,7 @@ TEST_F(ImportCommand, RefusesInOneLine) {
   expect({"sailor-plan", path("grid.json"), "--hosts", "n1"}, ErrorKind::usage, "leave out");
   expect({"osu", path("osu.txt"), "--profiles", "x"}, ErrorKind::usage, "leave out");
   expect({"sailor-profiles", path(".")}, ErrorKind::bad_input, "no layer times");
-  expect({"sailor-plan", path("absent.json"), "--model.name", "gpt2-tiny"}, ErrorKind::bad_input, "absent.json");
+  expect({"sailor-plan", path("absent.json"), "--model.name", "gpt2-tiny"}, ErrorKind::no_input, "absent.json");
   files::write_text(folder_ / "other.json", R"({"P": 1, "D": 1, "T": 1, "mbs": 1, "gpu_type": "A100-41", "gbs": 4})");
   expect({"sailor-plan", path("other.json"), "--profiles", path("library.json")}, ErrorKind::bad_input, "did you mean 'A100-40'");
 }

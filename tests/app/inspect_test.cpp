@@ -179,7 +179,7 @@ TEST(Inspect, RefusesWhatItDoesNotKnow) {
       {{}, ErrorKind::usage},
       {{"a", "b"}, ErrorKind::usage},
       {{"--verfy", "a"}, ErrorKind::usage},
-      {{(folder.path() / "none").string()}, ErrorKind::bad_input},
+      {{(folder.path() / "none").string()}, ErrorKind::no_input},
       {{folder.path().string()}, ErrorKind::bad_input},
       {{folder.write("other.json", "{\"format\": \"x\"}")}, ErrorKind::bad_input},
       {{folder.write("list.json", "[1]")}, ErrorKind::bad_input},

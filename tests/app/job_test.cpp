@@ -262,6 +262,9 @@ TEST(Job, RulesThatSpanOptions) {
       {{"--watch.interval", "5s"}, "write a watch.deadline of at least 15s"},
       {{"--model.name", "gpt2-tinny"},
        "--model.name gpt2-tinny: 'gpt2-tinny' is not a built-in model; the nearest known name is 'gpt2-tiny'"},
+      {{"--max-time", "3h"}, "did you mean '--run.time-limit'?"},
+      {{"--walltime", "3h"}, "did you mean '--run.time-limit'?"},
+      {{"--train-samples", "3"}, "did you mean '--training.steps'?"},
       {{"a.toml", "b.toml"}, "expected one job file, got 2 operands ('a.toml', 'b.toml')"},
   };
   for (const auto& c : cases) {
@@ -300,9 +303,9 @@ TEST(Job, ATrialMayEndWithinTheWarmUpOfItsFile) {
   EXPECT_EQ(read({file, "--training.steps", "4"}).training.steps, 4);
 }
 
-TEST(Job, MissingFileIsBadInput) {
+TEST(Job, MissingFileIsNoInput) {
   const auto error = error_of([] { read({"/nonexistent/job.toml"}); });
-  EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+  EXPECT_EQ(error.kind(), ErrorKind::no_input);
   EXPECT_NE(std::string{error.what()}.find("/nonexistent/job.toml: cannot be opened"), std::string::npos) << error.what();
 }
 

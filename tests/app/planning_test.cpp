@@ -466,7 +466,12 @@ TEST_F(Plan, AWholeRunHasLimits) {
   for (const char* limit : {"--limit.run-time=20h", "--limit.run-cost=1500usd"})
     expect_refused(far_apart + Words{limit}, 64, "how long is the run? write --training.tokens 15B");
   expect_refused(run_of + Words{"--max-cost=3usd"}, 64, "did you mean '--limit.run-cost'");
-  expect_refused(run_of + Words{"--deadline=3h"}, 64, "did you mean '--limit.run-time'");
+  const auto meant = [&](std::initializer_list<const char*> theirs, const std::string& ours) {
+    for (const char* word : theirs) expect_refused(run_of + Words{word}, 64, "did you mean '" + ours + "'");
+  };
+  meant({"--deadline=3h", "--run-time=3h", "--walltime=3h", "--max-duration=3h"}, "--limit.run-time");
+  meant({"--max-budget=3usd", "--cost-limit=3usd"}, "--limit.run-cost");
+  meant({"--total-tokens=3B", "--max-tokens=3B"}, "--training.tokens");
 }
 
 TEST_F(Plan, ExplainsIdleDevicesAndOneMoreNode) {
@@ -631,7 +636,7 @@ TEST_F(Plan, PlansAgainFromTheOneThatRuns) {
   EXPECT_EQ(out_.find("\nmoves "), std::string::npos) << out_;
   EXPECT_EQ(run(small_ + Words{"--replan.within=5%"}), 0);
   EXPECT_NE(err_.find("name the running plan: --replan.from PLAN"), std::string::npos) << err_;
-  expect_refused(small_ + Words{"--replan.from", path("none.json")}, 65, "none.json");
+  expect_refused(small_ + Words{"--replan.from", path("none.json")}, 66, "none.json");
   folder_.write("broken.json", "{}");
   expect_refused(small_ + Words{"--replan.from", path("broken.json")}, 65, "broken.json");
 }
@@ -681,8 +686,8 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(job + pool + Words{"--runtime=megatron-deepsped"}, 64, "megatron-deepspeed");
   expect_refused(job + pool + Words{"--price=A100-41=3USD/h"}, 64, "--price A100-41=3USD/h: no such device type: 'A100-41'; did you");
   expect_refused(job + pool + Words{"a.toml", "b.toml"}, 64, "expected one job file at most, got 2");
-  expect_refused(job + pool + Words{"--profiles", path("none.json")}, 65, "none.json");
-  expect_refused(job + pool + Words{path("none.toml")}, 65, "none.toml");
+  expect_refused(job + pool + Words{"--profiles", path("none.json")}, 66, "none.json");
+  expect_refused(job + pool + Words{path("none.toml")}, 66, "none.toml");
   expect_refused(job + pool + Words{"-o", "/nowhere/at/all"}, 69, "/nowhere/at/all");
 }
 

@@ -222,7 +222,7 @@ TEST_F(Simulate, RefusesWithOneLineThatHelps) {
     EXPECT_EQ(std::string{error.what()}.find('\n'), std::string::npos) << error.what();
   }
   EXPECT_EQ(error_with({"--timeline", "/nowhere/at/all.json"}).kind(), ErrorKind::unavailable);
-  EXPECT_EQ(error_with({"--measured", (folder_ / "none").string()}).kind(), ErrorKind::bad_input);
+  EXPECT_EQ(error_with({"--measured", (folder_ / "none").string()}).kind(), ErrorKind::no_input);
   auto plan = plan_of(2, 2, 1);
   plan.stages[1].replicas[1].device_type = "never-built";
   put(plan);

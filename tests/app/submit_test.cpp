@@ -475,6 +475,23 @@ TEST_F(Submit, AsksAccountingForThisCluster) {
   EXPECT_EQ(offer.get_int("devices_per_node"), 8);
 }
 
+TEST_F(Submit, SaysWhereToStartWhereSlurmDoesNotAnswer) {
+  const auto bin = folder_ / "bin";
+  fs::create_directories(bin);
+  std::ofstream{bin / "sinfo"} << "#!/bin/bash\necho 'sinfo: error: fetch_config: DNS SRV lookup failed' >&2\nexit 1\n";
+  fs::permissions(bin / "sinfo", fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  const auto refused = [&](const std::string& programs) {
+    ::setenv("PATH", programs.c_str(), 1);
+    const auto message = tests::refusal(ErrorKind::unavailable, [&] { said({job_.string(), "--dry-run"}); });
+    ::setenv("PATH", path.c_str(), 1);
+    tests::expect_contains(message, "; is this a login node of a Slurm cluster? Elsewhere: --dry-run --submit.answers FOLDER");
+    return message;
+  };
+  tests::expect_contains(refused(bin.string() + ":" + path), "sinfo ended with 1: sinfo: error: fetch_config");
+  tests::expect_contains(refused((folder_ / "empty").string()), "sinfo cannot be started: No such file");
+}
+
 TEST_F(Submit, PlansAnewWithoutAComponentThatIsGone) {
   large_slurm_cluster().save(slurm_cluster_);
   auto jobs = pending(8, 10);

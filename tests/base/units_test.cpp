@@ -77,6 +77,7 @@ TEST(Precision, ParsesItsNamesOnly) {
 TEST(ErrorKind, HasTheTablesExitCode) {
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::usage)), 64);
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::bad_input)), 65);
+  EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::no_input)), 66);
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::unavailable)), 69);
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::temporary)), 69);
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::internal)), 70);

@@ -86,10 +86,10 @@ TEST_F(AgreeTest, WorstKindWinsAndTheOthersAreNamed) {
 }
 
 TEST_F(AgreeTest, RankOfKindsIsATotalOrder) {
-  const ErrorKind order[] = {ErrorKind::internal,  ErrorKind::usage,   ErrorKind::bad_input,    ErrorKind::unavailable,
-                             ErrorKind::temporary, ErrorKind::no_plan, ErrorKind::communication};
-  for (int a = 0; a < 7; ++a)
-    for (int b = 0; b < 7; ++b) EXPECT_EQ(outranks(order[a], order[b]), a < b);
+  const ErrorKind order[] = {ErrorKind::internal,    ErrorKind::usage,     ErrorKind::bad_input, ErrorKind::no_input,
+                             ErrorKind::unavailable, ErrorKind::temporary, ErrorKind::no_plan,   ErrorKind::communication};
+  for (int a = 0; a < 8; ++a)
+    for (int b = 0; b < 8; ++b) EXPECT_EQ(outranks(order[a], order[b]), a < b);
 }
 
 TEST_F(AgreeTest, LongMessagesAreCutNotLost) {

@@ -45,7 +45,7 @@ bool read_or_refuse(const std::filesystem::path& path, Format format) {
     static_cast<void>(file.fingerprint());
     return true;
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_TRUE(error.kind() == ErrorKind::bad_input || error.kind() == ErrorKind::no_input);  // an index may look for its tokens
     const std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     EXPECT_EQ(message.find(path.parent_path().string()), 0u) << message;

@@ -138,7 +138,7 @@ TEST(SailorProfiles, SaysWhatIsMissing) {
   Artifact artifact;
   artifact.remove("profiles");
   expect_refused([&] { artifact.read(); }, "no layer times");
-  expect_refused([] { read_sailor_profiles("/nowhere/at-all"); }, "no such folder");
+  tests::expect_absent([] { read_sailor_profiles("/nowhere/at-all"); }, "no such file or folder");
 }
 
 TEST(SailorProfiles, NotesWhatItLeavesOut) {

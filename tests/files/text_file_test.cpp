@@ -109,6 +109,8 @@ TEST_F(TextFile, AnOwnFolderIsNoLinkAndNobodyElseMayWriteIntoIt) {
   make_own_folder(folder_ / "a" / "b");
   EXPECT_TRUE(fs::is_directory(folder_ / "a" / "b"));
   make_own_folder(folder_ / "a");
+  const auto file = folder_.write("file", "x");
+  expect_refused([&] { make_own_folder(file + "/below/it.0123.tmp"); }, file + ": is not a folder; name another place");
   fs::create_directory_symlink(folder_ / "a", folder_ / "link");
   expect_refused([&] { make_own_folder(folder_ / "link"); }, "link", "is a symbolic link");
   expect_refused([&] { make_own_folder(folder_ / "link/"); }, "link", "is a symbolic link");
@@ -237,7 +239,11 @@ TEST_F(TextFile, ALookKnowsOnlyAMissingNameAsAbsent) {
 }
 
 TEST_F(TextFile, RefusesWhatIsNotAReadableFile) {
-  expect_refused([&] { read_text(folder_ / "none"); }, "none", "No such file");
+  tests::expect_absent([&] { read_text(folder_ / "none"); }, "none: cannot be opened: No such file");
+  EXPECT_FALSE(read_text_if_there(folder_ / "none"));
+  EXPECT_EQ(read_text_if_there(folder_.write("there", "words")), "words");
+  tests::refusal(ErrorKind::no_input, [&] { read_text_if_there(folder_ / std::string(300, 'x')); });
+  tests::expect_absent([&] { require_there(folder_ / "none", "a model"); }, "expected a model");
   expect_refused([&] { read_text(folder_); }, "regular file");
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   expect_refused([&] { read_text(folder_ / "pipe"); }, "regular file");

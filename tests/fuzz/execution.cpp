@@ -55,7 +55,7 @@ int read_tokens(std::span<const std::string> arguments) {
 int read_weights(std::span<const std::string> arguments) {
   const std::filesystem::path folder = arguments.empty() ? "" : arguments[0];
   const auto config = files::read_hugging_face_config(folder / "config.json");
-  const weights::Pretrained pretrained{folder, config};
+  weights::Pretrained pretrained{folder, config};
   const auto tensors = model::tensors(config);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     std::vector<float> values(static_cast<std::size_t>(tensors[t].elements()));

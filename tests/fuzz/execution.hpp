@@ -36,7 +36,7 @@ Outcome execute(const Invocation&, int processor_seconds);
 /// control characters, text that is not UTF-8, and JSON that does not parse.
 std::vector<std::string> findings(const Invocation&, const Outcome&);
 
-/// Error lines that refuse an input (exit code 65) and name none of the damaged ones.
+/// Error lines that refuse an input (exit codes 65 and 66) and name none of the damaged ones.
 std::vector<std::string> unnamed_inputs(const Invocation&, const Outcome&);
 
 }  // namespace flotilla::fuzz

@@ -38,7 +38,7 @@ bool is_error(const std::string& line) { return line.starts_with("flotilla: erro
 using Lines = std::vector<std::string>;
 
 void judge_end(const Outcome& outcome, Lines& found) {
-  static const std::set<int> known{0, 64, 65, 69, 75, 76, 77};
+  static const std::set<int> known{0, 64, 65, 66, 69, 75, 76, 77};
   if (outcome.timed_out)
     found.push_back(text("hung, after ", outcome.processor_seconds, " s of a processor"));
   else if (outcome.signal == SIGXCPU)
@@ -87,8 +87,8 @@ std::vector<std::string> findings(const Invocation& invocation, const Outcome& o
 }
 
 std::vector<std::string> unnamed_inputs(const Invocation& invocation, const Outcome& outcome) {
-  constexpr int bad_input = 65;
-  if (outcome.exit_code != bad_input || invocation.inputs.empty()) return {};
+  constexpr int bad_input = 65, no_input = 66;  // a damaged file may name others
+  if ((outcome.exit_code != bad_input && outcome.exit_code != no_input) || invocation.inputs.empty()) return {};
   auto lines = lines_of(outcome.err);
   const auto names = [](const std::string& line) {
     return [&line](const std::string& input) { return line.find(input) != std::string::npos; };

@@ -161,7 +161,7 @@ TEST_F(TokenCache, HostileInputsLeaveNothing) {
   const std::filesystem::path bad = folder_.write("bad.jsonl", "{\"text\": 5}");
   expect_refused([&] { cached({bad}); }, "bad.jsonl:1: /text");
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "flotilla-tokens"));
-  expect_refused([&] { cached({folder_ / "absent.jsonl"}); }, "absent.jsonl");
+  tests::expect_absent([&] { cached({folder_ / "absent.jsonl"}); }, "absent.jsonl");
   expect_refused([&] { cached({folder_.path()}); }, "is a folder");
   expect_refused([&] { cached({folder_.write("empty.txt", "")}); }, "empty.txt");
 }

@@ -302,7 +302,7 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   refuse("f.txt", "", "no text");
   refuse("n.jsonl", R"({"prompt": "ab", "completion": ""})", "none of 1 tokens counts in the loss");
   const auto there = folder_.write("there.txt", "ab");
-  expect_refused([&] { tokenize(options({there, folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
+  tests::expect_absent([&] { tokenize(options({there, folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent.partial")) << "nothing is begun";
   expect_refused([&] { tokenize(options({folder_}, "folder"), always); }, "regular file");
   expect_refused([&] { tokenize(options({folder_.write("g.jsonl", std::string(66 << 20, ' '))}, "g"), always); }, "g.jsonl:1",

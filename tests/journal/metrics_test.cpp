@@ -255,7 +255,7 @@ TEST(Metrics, ReaderIsStrictBeforeTheLastLineAndNamesIt) {
   for (const auto* line : {"", "{\"step\": 1", "[1, 2]", "{\"step\": 1}", "{\"step\": -1}", "{\"event\": 3}", "{\"event\": \"stop\"}"}) {
     expect_contains(refused(line), metrics_file(run).string() + ":2");
   }
-  expect_contains(refusal(ErrorKind::bad_input, [&] { read_metrics(run / "missing"); }), "missing: cannot be opened");
+  expect_contains(refusal(ErrorKind::no_input, [&] { read_metrics(run / "missing"); }), "missing: cannot be opened");
 }
 
 TEST(Metrics, RefusesNonsense) {

@@ -128,7 +128,7 @@ TEST(JobFile, MissingFolderAndOversizedFiles) {
   auto t = table_of(f);
   const tests::TemporaryFolder folder;
   const auto missing = error_of([&] { t.read_file((folder / "none.toml").string()); });
-  EXPECT_EQ(missing.kind(), ErrorKind::bad_input);
+  EXPECT_EQ(missing.kind(), ErrorKind::no_input);
   EXPECT_NE(std::string{missing.what()}.find("none.toml: cannot be opened (No such file or directory)"), std::string::npos)
       << missing.what();
   EXPECT_NE(std::string{error_of([&] { t.read_file(folder.path().string()); }).what()}.find("is a folder"), std::string::npos);

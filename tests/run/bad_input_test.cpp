@@ -99,7 +99,6 @@ TEST(TokenFiles, TruncatedOrLying) {
       {"odd4.bin", "raw-uint32", std::string(4002, 'x'), {"4002"}},
       {"what.bin", "auto", std::string(4000, '\0'), {"data.format"}},
       {"cut.npy", "npy", std::string("\x93NUMPY\x01\x00", 8), {}},
-      {"alone.idx", "megatron", std::string("MMIDIDX\0\0", 9), {}},
       {"empty.txt", "text", "", {}},
       {"short.txt", "text", "short", {"tokens"}},
       {"vocabulary.bin", "llmc", llmc(llmc_magic, 2000, strange), {"300", "byte"}},
@@ -114,7 +113,9 @@ TEST(TokenFiles, TruncatedOrLying) {
 TEST(TokenFiles, Missing) {
   const auto file = (folder() / "nowhere.txt").string();
   Refused refused;
-  refused.job({}, 65, {file, "No such file"}, file);
+  refused.job({}, 66, {file, "No such file"}, file);
+  refused.job({}, 66, {text(file, ".bin"), "No such file"}, write(text(file, ".idx"), std::string("MMIDIDX\0\0", 9)), "megatron");
+  refused.job({}, 66, {"no file matches"}, folder() / "nowhere*.txt");
   refused.job({}, 65, {folder().string()}, folder());
 }
 
@@ -145,7 +146,7 @@ TEST(JobFiles, WrongKeysAndValues) {
     refused.job({file}, 65, Words{file + place} + expected);
   }
   const auto nowhere = (folder() / "nowhere.toml").string();
-  refused.job({nowhere}, 65, {nowhere, "No such file"});
+  refused.job({nowhere}, 66, {nowhere, "No such file"});
 }
 
 TEST(CommandLine, WrongOptions) {
@@ -219,7 +220,7 @@ TEST(Plans, BrokenFiles) {
     refused.job({"--plan=" + file}, 65, Words{file} + expected);
   }
   const auto nowhere = (folder() / "nowhere.json").string();
-  refused.job({"--plan=" + nowhere}, 65, {nowhere, "No such file"});
+  refused.job({"--plan=" + nowhere}, 66, {nowhere, "No such file"});
 }
 
 TEST(Plans, NothingFits) {

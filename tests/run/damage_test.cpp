@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "flotilla/journal/outcome.hpp"
+#include "flotilla/safetensors/file.hpp"
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -98,6 +99,45 @@ TEST_F(Damage, ALossThatIsNoNumberEndsTheRunAndTheLastCheckpointLoads) {
   ASSERT_TRUE(last);
   EXPECT_EQ(last->manifest.step, 20);
   EXPECT_LT(last->manifest.optimizer_steps, 20);
+}
+
+/// Multiplies the tensors of that name, in every block, in a file of fp32.
+void multiply(const fs::path& file, const std::string& name, float factor) {
+  const auto opened = safetensors::SafetensorsFile::open(file);
+  std::fstream out{file, std::ios::in | std::ios::out | std::ios::binary};
+  for (const auto& entry : opened.entries()) {
+    if (entry.name.find(name) == std::string::npos) continue;
+    std::vector<float> values(static_cast<std::size_t>(entry.elements()));
+    opened.read(entry, 0, 1, values);
+    for (float& value : values) value *= factor;
+    out.seekp(entry.first).write(reinterpret_cast<const char*>(values.data()), entry.bytes);
+  }
+}
+
+/// Next to no input to the norms, and no epsilon to speak of: every loss is finite, and gradients are 100,000 times what comes back to a
+/// norm. Each step halves the scale, until there is nothing left to halve.
+TEST_F(Damage, ALossScaleAtItsFloorEndsTheRunAndSaysWhatHoldsTheGradients) {
+  const auto begun = folder() / "llama", weights = folder() / "weights";
+  const auto llama = [](const Words& words) { return with(words, "--model.name=", "llama-tiny"); };
+  ASSERT_EQ(run(llama(train(begun, 1, steps(1, 0)))).code, 0);
+  ASSERT_EQ(run({FLOTILLA_BINARY, "export", "hf", begun.string(), "-o", weights.string()}).code, 0);
+  const std::pair<const char*, float> factors[] = {{"embed_tokens", 1e-5f}, {"o_proj", 0.0f}, {"down_proj", 0.0f}, {"lm_head", 1e3f}};
+  for (const auto& [tensor, factor] : factors) multiply(weights / "model.safetensors", tensor, factor);
+  auto config = content(weights / "config.json");
+  config.replace(config.find("1e-05"), 5, "1e-16");
+  write(weights / "config.json", config);
+  auto words = train(run_, ranks, steps(40, 0) + Words{"--training.precision=fp16", "--model.weights=" + weights.string()});
+  std::erase_if(words, [](const std::string& word) { return word.starts_with("--model.name="); });
+  const auto ended = run(words);
+  EXPECT_EQ(ended.code, 65) << ended.err;
+  EXPECT_EQ(count_of("the gradient overflowed fp16 at a loss scale of ", ended.err), 16) << "from 65536 to 2\n" << ended.err;
+  const auto line = the_error(ended);
+  EXPECT_NE(line.find("step 17: loss "), std::string::npos) << line;
+  EXPECT_NE(line.find("; the loss scale is at its floor of 1: fp16 cannot hold these gradients"), std::string::npos) << line;
+  EXPECT_EQ(line.find("learning-rate"), std::string::npos) << line;
+  EXPECT_NE(ended.err.find("4 matrices are all zero, as new blocks and adapters begin, 'model.layers.0.self_attn.o_proj.weight' the first"),
+            std::string::npos)
+      << ended.err;
 }
 
 /// A file system of its own for as long as it lives.

@@ -240,15 +240,16 @@ TEST(FromACheckpoint, ANewRunStartsWithItsWeights) {
 }
 
 TEST(FromACheckpoint, WhatIsNoneIsRefused) {
-  const auto refused = [&](const fs::path& checkpoint, const Words& more = {}) {
+  const auto refused = [&](const fs::path& checkpoint, const Words& more = {}, int code = 65) {
     auto words = from(folder() / "refused", 2, checkpoint);
     for (const auto& word : more) words = with(std::move(words), word.substr(0, word.find('=') + 1), word.substr(word.find('=') + 1));
     const auto ended = tests::run(words);
-    EXPECT_EQ(ended.code, 65) << ended.err;
+    EXPECT_EQ(ended.code, code) << ended.err;
     return the_error(ended);
   };
   unbroken();
-  EXPECT_NE(refused(folder() / "nowhere").find("is no checkpoint; expected RUN/step-N"), std::string::npos);
+  EXPECT_NE(refused(folder() / "nowhere", {}, 66).find("no such file or folder; expected RUN/step-N"), std::string::npos);
+  EXPECT_NE(refused(unbroken() / "outcomes").find("is no checkpoint; expected RUN/step-N"), std::string::npos);
   EXPECT_NE(refused(unbroken()).find(text("is a run; write --from ", checkpoint::step_directory(unbroken(), steps).string())),
             std::string::npos);
   EXPECT_NE(refused(checkpoint::step_directory(unbroken(), 5), {"--model.name=llama-tiny"}).find("of another model"), std::string::npos);

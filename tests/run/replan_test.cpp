@@ -87,6 +87,7 @@ TEST(Replan, ARequestWhileItRunsIsAnswered) {
   EXPECT_EQ(ended.code, 75) << ended.err;
   EXPECT_NE(ended.err.find("SIGTERM on rank 2"), std::string::npos) << ended.err;
   EXPECT_TRUE(training.nothing_left());
+  EXPECT_EQ(control(folder() / "nowhere", plan_file(1, 1, 1)).code, 66);
   const auto late = control(directory, plan_file(1, 1, 1));
   EXPECT_EQ(late.code, 69);
   EXPECT_NE(late.err.find("no run is going on here"), std::string::npos) << late.err;

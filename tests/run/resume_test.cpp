@@ -247,11 +247,12 @@ struct Change {
 TEST(Changed, AnotherTrainingIsRefused) {
   ASSERT_GT(stopped_once().step, 0);
   const auto other_text = write(folder() / "other.txt", random_text(8, 50000));
-  const Change changes[] = {{"--training.seed=", "2", "seed = 2"},
-                            {"--training.length=", "16", "length = 16"},
-                            {"--training.global-batch=", "4", "global-batch = 4"},
-                            {"--model.name=", "opt-tiny", "model.name gpt2-tiny -> opt-tiny (the training differs"},
-                            {"--data.train=", other_text.string(), "the training data has lost or changed a file"}};
+  const Change changes[] = {
+      {"--training.seed=", "2", "seed = 2"},
+      {"--training.length=", "16", "length = 16"},
+      {"--training.global-batch=", "4", "global-batch = 4"},
+      {"--model.name=", "opt-tiny", "model.name gpt2-tiny -> opt-tiny (the model differs: activation \"gelu_tanh\" -> \"relu\", "},
+      {"--data.train=", other_text.string(), "the training data has lost or changed a file"}};
   const auto there = copy_of(stopped_once().run, "changed");
   const auto before = committed(there);
   for (const auto& change : changes) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "bytes.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
@@ -33,10 +36,34 @@ TEST(File, ReadsTheTypesOfWeights) {
   EXPECT_EQ(read(file, file.entries()[1]), (std::vector<float>{1, -2}));
   EXPECT_EQ(read(file, file.entries()[2]), (std::vector<float>{1 + 0x1p-10f}));
   std::vector<float> column(2);
-  file.read(file.entries()[0], 2, 3, column);
+  EXPECT_EQ(file.read(file.entries()[0], 2, 3, column), 6.5f) << "the greatest magnitude";
   EXPECT_EQ(column, (std::vector<float>{3, -6.5}));
   file.forget();
   EXPECT_EQ(read(file, file.entries()[1]), (std::vector<float>{1, -2}));
+}
+
+TEST(File, SaysTheGreatestMagnitudeThatItRead) {
+  const tests::TemporaryFolder folder;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto greatest = [&](const char* type, const std::string& data, std::int64_t first, std::int64_t stride = 1) {
+    const auto size = std::to_string(data.size()), count = std::to_string(type == std::string{"F32"} ? data.size() / 4 : data.size() / 2);
+    const auto header =
+        R"({"a": {"dtype": ")" + std::string{type} + R"(", "shape": [)" + count + R"(], "data_offsets": [0, )" + size + "]}}";
+    const auto file = SafetensorsFile::open(folder.write("x.safetensors", file_bytes(header, data)));
+    std::vector<float> values(static_cast<std::size_t>((file.entries().front().elements() - first + stride - 1) / stride));
+    return file.read(file.entries().front(), first, stride, values);
+  };
+  const auto fp32 = bytes_of<float>({-infinity, std::nanf(""), -3, 2, -0.0f, 0});
+  EXPECT_TRUE(std::isnan(greatest("F32", fp32, 0)));
+  EXPECT_EQ(greatest("F32", fp32, 0, 2), infinity);
+  EXPECT_EQ(greatest("F32", fp32, 2), 3);
+  EXPECT_EQ(greatest("F32", fp32, 4), 0);
+  const auto halves = bytes_of<std::uint16_t>({0x7f80, 0xffc0, 0xfc00, 0xfc01, 0x8000, 0xbc00});  // of bf16, then of fp16
+  EXPECT_TRUE(std::isnan(greatest("BF16", halves, 0)));
+  EXPECT_EQ(greatest("BF16", bytes_of<std::uint16_t>({0xc000, 0xff80}), 0), infinity);
+  EXPECT_TRUE(std::isnan(greatest("F16", halves, 2)));
+  EXPECT_EQ(greatest("F16", halves, 2, 4), infinity);
+  EXPECT_EQ(greatest("F16", halves, 4), 1);
 }
 
 TEST(File, KnowsTypesThatItDoesNotRead) {

@@ -47,7 +47,7 @@ TEST(Folder, RefusesIndexAndShardsThatDisagree) {
   expect_refused([&] { open_with(R"({"a": "one.safetensors", "b": "two.safetensors"})"); }, "two.safetensors: holds tensor 'a'",
                  "lists for 'one.safetensors'");
   expect_refused([&] { open_with(R"({"a": "../one.safetensors"})"); }, "/weight_map/a", "in the same folder");
-  expect_refused([&] { open_with(R"({"a": "absent.safetensors"})"); }, "absent.safetensors");
+  tests::expect_absent([&] { open_with(R"({"a": "absent.safetensors"})"); }, "absent.safetensors");
   expect_refused([&] { open_with("{}"); }, "/weight_map");
 }
 

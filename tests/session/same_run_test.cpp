@@ -113,7 +113,14 @@ TEST(SameRun, SamplesAndModelMayNot) {
   EXPECT_NE(refusal_of(now, "abc", saved).find("'global-batch = 4', the job says 'global-batch = 8'"), std::string::npos);
   now = config();
   now.architecture.blocks += 1;
-  EXPECT_NE(refusal_of(now, "abc", saved).find("the training differs: saved with 'model = "), std::string::npos);
+  now.architecture.hidden *= 2;
+  const auto& then = config().architecture;
+  EXPECT_EQ(refusal_of(now, "abc", saved),
+            text("run/checkpoint: the model differs: blocks ", then.blocks, " -> ", then.blocks + 1, ", hidden ", then.hidden, " -> ",
+                 2 * then.hidden, "; put it back or choose another --run.directory"));
+  now = config();
+  now.architecture.rotary.theta = 500;
+  tests::expect_contains(refusal_of(now, "abc", saved), "rotary_theta none -> 500");
   EXPECT_NE(refusal_of(config(), "abd", saved).find("the training data (fingerprint) differs: saved with 'abc'"), std::string::npos);
 }
 

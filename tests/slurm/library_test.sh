@@ -87,8 +87,8 @@ expect "how long TERM leaves is passed on" 0 "0 0 1 9" "grace 5s" KILL_WAIT=5
 expect "what the environment says of it stays" 0 "0 0 1 9" "grace 90s" FLOTILLA_RUN_GRACE=90s
 expect "srun is told of the nodes that the job has now" 0 "0 0 1 9" "nodes n1,n2 2$" SLURM_JOB_NODELIST=n1 SLURM_NNODES=1
 expect "no time limit" 0 "0 0 1 9" "^limit none" LEFT=UNLIMITED
-for code in 64 65 69 70; do expect "stops with $code" $code "$code $code 1 -" "starting again would not help"; done
-for code in 64 65; do expect "stops with $code that only the launcher says" $code "$code - - -" "starting again would not help"; done
+for code in 64 65 66 69 70; do expect "stops with $code" $code "$code $code 1 -" "starting again would not help"; done
+for code in 64 65 66; do expect "stops with $code that only the launcher says" $code "$code - - -" "starting again would not help"; done
 expect "an outcome of an earlier launch says nothing" 65 $'1 77 1 5\n65 - - -' "would not help"
 expect "saved: requeue" 75 "75 75 1 5" "^scontrol requeue 7"
 expect "saved, the cap is reached" 75 "75 75 1 5" "already requeued 3 times" SLURM_RESTART_COUNT=3 FLOTILLA_REQUEUES=3

@@ -44,6 +44,8 @@ TEST(PlainFile, AFileThatEndsBeforeIsDamaged) {
   PlainFile::create(folder / "x").write(bytes("1234"), 0);
   const auto file = PlainFile::open_for_reading(folder / "x");
   EXPECT_EQ(tests::error_of([&] { read(file, 2, 3); }).kind(), ErrorKind::bad_input);
+  EXPECT_EQ(tests::error_of([&] { PlainFile::open_for_reading(folder / "y"); }).kind(), ErrorKind::no_input);
+  EXPECT_EQ(tests::error_of([&] { PlainFile::open_for_writing(folder / "y"); }).kind(), ErrorKind::unavailable);
 }
 
 TEST(PlainFile, FollowsNoLinkToWrite) {

@@ -46,4 +46,11 @@ void expect_refused(Action&& action, Parts... parts) {
   (expect_contains(message, parts), ...);
 }
 
+/// The same of what is not there, or may not be read.
+template <class Action, class... Parts>
+void expect_absent(Action&& action, Parts... parts) {
+  const std::string message = refusal(ErrorKind::no_input, action);
+  (expect_contains(message, parts), ...);
+}
+
 }  // namespace flotilla::tests

@@ -87,6 +87,24 @@ std::vector<float> values_of(const Folder& folder, const std::string& tensor) {
   return values;
 }
 
+/// Legal, and named; not where a single element has a value, whichever rank reads it.
+TEST_P(ExportedModel, IsLoadedWithALineForAMatrixOfZeros) {
+  const auto file = theirs_ / "model.safetensors";
+  const auto entries = safetensors::SafetensorsFile::open(file).entries();
+  const auto matrix = std::ranges::find_if(entries, [](const auto& entry) { return entry.shape.size() == 2; });
+  ASSERT_NE(matrix, entries.end());
+  std::mt19937 random{29};
+  for (const std::int64_t kept : {1, 0}) {
+    const std::string zeros(static_cast<std::size_t>(matrix->bytes - kept * std::int64_t{sizeof(float)}), '\0');
+    std::fstream{file, std::ios::in | std::ios::out | std::ios::binary}.seekp(matrix->first).write(zeros.data(), std::ssize(zeros));
+    ::testing::internal::CaptureStderr();
+    saved(random, 2 - kept);
+    const auto said = ::testing::internal::GetCapturedStderr();
+    const auto line = "1 matrix is all zero, as new blocks and adapters begin, '" + matrix->name + "'";
+    EXPECT_EQ(said.find(line) != std::string::npos, root() && kept == 0) << said;
+  }
+}
+
 /// What training moved norms by may be less than half a step of the precision there: counted, as the files themselves say.
 TEST_P(ExportedModel, SaysWhichNormsAPrecisionRoundsBack) {
   const auto file = theirs_ / "model.safetensors";
@@ -163,7 +181,7 @@ TEST_P(ExportedAdapter, IsMergedAsPeftMerges) {
   const auto folder = run_ / "merged";
   EXPECT_EQ(export_hugging_face(step, folder).files, 1);
   const auto config = want_.model.fully_trained();
-  const Pretrained merged{folder, config};
+  Pretrained merged{folder, config};
   const auto tensors = model::tensors(config);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     std::vector<float> values(static_cast<std::size_t>(tensors[t].elements()));
@@ -289,6 +307,7 @@ TEST_P(ExportedModel, IsAFileOfLlmcWhereItIsItsGpt2) {
   const auto file = run_ / "model.bin", folder = run_ / "again";
   if (!llmc_has) return tests::expect_refused([&] { export_llmc(step, file, Precision::fp32); }, step.string(), "llm.c has no such model");
   export_llmc(step, file, Precision::fp32);
+  tests::expect_refused([&] { export_llmc(step, file / "below", Precision::fp32); }, file.string() + ": is not a folder");
   import_llmc(file, folder);
   expect_same_tensors(theirs_, folder);
 }

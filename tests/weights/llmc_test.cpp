@@ -51,7 +51,7 @@ TEST_F(LlmcFile, BecomesAModelWithEveryElementInItsPlace) {
     EXPECT_EQ(config.vocabulary, e.vocabulary);
     EXPECT_EQ(config.positions, e.positions);
     EXPECT_EQ(config.dropout, 0);
-    const Pretrained weights{model, config};
+    Pretrained weights{model, config};
     EXPECT_EQ(weights.precisions(), version == 3 ? "fp32" : "bf16");
     // Each tensor begins where llm.c's documentation puts it: all blocks' of one kind together.
     const std::int64_t c = e.channels, l = e.blocks;

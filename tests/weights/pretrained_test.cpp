@@ -20,7 +20,7 @@ class PretrainedModel : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(PretrainedModel, EveryShardHasTheBitsOfTheWhole) {
-  const Pretrained pretrained{folder_, config_};
+  Pretrained pretrained{folder_, config_};
   const auto tensors = model::tensors(config_);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const auto whole = tests::reference_weights(tensors[t]);
@@ -41,7 +41,7 @@ TEST_P(PretrainedModel, EveryShardHasTheBitsOfTheWhole) {
 }
 
 TEST_P(PretrainedModel, AnyRunOfElementsIsRead) {
-  const Pretrained pretrained{folder_, config_};
+  Pretrained pretrained{folder_, config_};
   const auto tensors = model::tensors(config_);
   std::mt19937 random{7};
   for (std::size_t t = 0; t < tensors.size(); ++t) {
@@ -78,7 +78,7 @@ TEST(Pretrained, RefusesWeightsOfAnotherModel) {
 TEST(Pretrained, SaysWhatItHolds) {
   const ModelFolder folder{"gpt2"};
   const auto config = tests::reference_numbers("gpt2").model;
-  const Pretrained pretrained{folder, config};
+  Pretrained pretrained{folder, config};
   EXPECT_EQ(pretrained.files(), 1u);
   EXPECT_EQ(pretrained.precisions(), "fp32");
   EXPECT_EQ(pretrained.size().count, model::parameter_count(config) * 4);
@@ -89,7 +89,7 @@ TEST(Pretrained, RefusesWhatNoTrainingGoesOnFrom) {
   const auto config = tests::reference_numbers("llama").model;
   const auto tensors = model::tensors(config);
   const auto read = [&](const std::filesystem::path& folder, Precision precision) {
-    const Pretrained pretrained{folder, config};
+    Pretrained pretrained{folder, config};
     std::vector<float> values;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       values.resize(static_cast<std::size_t>(tensors[t].elements()));
@@ -160,6 +160,21 @@ TEST(Pretrained, NamesMatricesOfZeros) {
   const std::string tensor = "model.layers.0.self_attn.o_proj.weight";
   for (int i = 0; i < config.hidden * config.hidden; ++i) tests::put(folder / "model.safetensors", tensor, i, i % 2 == 0 ? 0.0f : -0.0f);
   EXPECT_EQ(Pretrained(folder, config).scan(), std::vector{tensor});
+  const auto tensors = model::tensors(config);
+  const auto all = std::vector{tensor}, none = std::vector<std::string>{};
+  Pretrained left{folder, config}, right{folder, config};  // two ranks, and what each reads
+  const auto read = [&](Pretrained& rank, std::int64_t part) {
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      std::vector<float> values(static_cast<std::size_t>(tensors[t].elements() / 2));
+      rank.read(static_cast<int>(t), {{.inner = std::ssize(values), .global_offset = part * std::ssize(values)}}, values);
+    }
+  };
+  EXPECT_EQ(left.all_zero({left.seen()}), none) << "nothing was read";
+  read(left, 0);
+  EXPECT_EQ(left.all_zero({left.seen(), right.seen()}), all);
+  tests::put(folder / "model.safetensors", tensor, config.hidden * config.hidden - 1, 1);
+  read(right, 1);
+  EXPECT_EQ(left.all_zero({left.seen(), right.seen()}), none);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace flotilla {
 enum class ErrorKind {
   usage,          ///< command line
   bad_input,      ///< file contents, option values, disagreement between ranks about the job
-  unavailable,    ///< a device, library, peer program or file is missing
+  no_input,       ///< a file or folder that was named is not there, or may not be read
+  unavailable,    ///< a device, library or peer program is missing
   temporary,      ///< the file system is full or away: the same may work later (io_failure.hpp)
   internal,       ///< our bug
   no_plan,        ///< no plan fits

@@ -17,4 +17,7 @@ IoFailure io_failure(int error_number) noexcept;
 /// carries the difference to every rank, so that a save can be tried again.
 ErrorKind io_error_kind(int error_number) noexcept;
 
+/// The same where a file could not be opened for reading: ErrorKind::no_input for any failure that is not temporary.
+ErrorKind read_error_kind(int error_number) noexcept;
+
 }  // namespace flotilla

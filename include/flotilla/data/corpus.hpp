@@ -57,7 +57,7 @@ struct Corpora {
 };
 
 /// Opens all files. The tail of every file is its validation section: floor(size * fraction) tokens.
-/// Throws Error{bad_input}: no file, a file that is unreadable or broken, a fraction outside [0, 1).
+/// Throws Error{bad_input, no_input}: no file, a file that is unreadable or broken, a fraction outside [0, 1).
 Corpora open_corpora(const CorpusOptions&);
 
 }  // namespace flotilla::data

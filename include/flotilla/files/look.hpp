@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flotilla/base/patience.hpp"
@@ -25,6 +26,9 @@ struct FileFacts {
 
 /// Of the name itself: a symbolic link is a link, wherever it leads. Nothing when there is no such name.
 std::optional<FileFacts> facts_of(const std::filesystem::path&, const Patience& = {});
+
+/// Throws Error{no_input} where there is no file or folder of that name, with what was expected there.
+void require_there(const std::filesystem::path&, std::string_view expected);
 
 /// Names in a folder, sorted, without "." and ".."; nothing when there is no such folder.
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& folder, const Patience& = {});

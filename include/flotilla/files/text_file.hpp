@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,9 +15,12 @@ namespace flotilla::files {
 /// Largest text file read at once.
 inline constexpr Bytes text_limit{64 << 20};
 
-/// The whole of a regular file. Throws Error{bad_input} when there is none or it is larger than `limit`; Error{temporary, unavailable}
-/// when it cannot be read, once `patience` is over.
+/// The whole of a regular file. Throws Error{bad_input} when it is none or larger than `limit`; Error{no_input} when there is nothing of
+/// that name or it may not be read, and Error{temporary}, once `patience` is over.
 std::string read_text(const std::filesystem::path&, Bytes limit = text_limit, const Patience& patience = {});
+
+/// The same; nothing where there is no such file.
+std::optional<std::string> read_text_if_there(const std::filesystem::path&, Bytes limit = text_limit);
 
 /// Whether a write is on the disk when it returns, or may be lost with the machine.
 enum class Flush { no, yes };

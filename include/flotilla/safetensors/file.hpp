@@ -35,8 +35,9 @@ class SafetensorsFile {
   /// In the order of their bytes.
   const std::vector<Entry>& entries() const { return entries_; }
 
-  /// Elements first, first + stride, ... of the row-major whole, as fp32; `entry` is one of entries() and has a precision.
-  void read(const Entry&, std::int64_t first, std::int64_t stride, std::span<float> values) const;
+  /// Elements first, first + stride, ... of the row-major whole, as fp32; `entry` is one of entries() and has a precision. Returns the
+  /// greatest magnitude: not a number where an element is none, else infinite where one is.
+  float read(const Entry&, std::int64_t first, std::int64_t stride, std::span<float> values) const;
   /// Throws Error{bad_input} when the file was cut since it was opened: reading beyond its end would kill the process.
   void require_whole() const { mapping_.require_whole(); }
   /// Takes what was read out of this process's resident memory.

@@ -23,7 +23,7 @@ class MappedFile {
  public:
   MappedFile() = default;
   /// `expected` is what the file should be, for errors: "a token file".
-  /// Throws Error{bad_input}: missing, not readable, not a regular file, empty.
+  /// Throws Error{no_input}: missing, not readable; Error{bad_input}: not a regular file, empty.
   static MappedFile open(const std::filesystem::path&, std::string_view expected);
 
   const std::filesystem::path& path() const { return path_; }

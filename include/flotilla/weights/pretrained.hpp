@@ -24,7 +24,7 @@ class Pretrained {
   /// Elements of tensor number `tensor` of model::tensors(), those of the boxes, to their places in `values`. Files stay out of this
   /// process's resident memory but for some 64 MiB. Throws Error{bad_input} when a file was cut meanwhile, and with tensor and count where
   /// `precision` cannot hold an element.
-  void read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values, Precision precision = Precision::fp32) const;
+  void read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values, Precision precision = Precision::fp32);
   /// Where a head that is tied to the embedding is in the files, too: throws Error{bad_input} where it is another matrix.
   void require_tied() const;
   /// Tensors and files of weights in the folder that no model is read from: "model.layers.*.self_attn.rotary_emb.inv_freq (32)".
@@ -32,6 +32,11 @@ class Pretrained {
   /// Reads every element. Throws as read() and require_tied() do. Returns the names of the matrices that are all zero, in their files'
   /// order.
   std::vector<std::string> scan() const;
+
+  /// What read() has found so far in every tensor that the model is made of, for all_zero().
+  std::string seen() const;
+  /// Names of the matrices of which nothing but zeros was read by any rank; `seen` of all ranks. In their files' order.
+  std::vector<std::string> all_zero(const std::vector<std::string>& seen) const;
 
   std::size_t files() const;
   Bytes size() const;  ///< of the tensors in their files

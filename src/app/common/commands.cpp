@@ -47,8 +47,9 @@ bool asks_for_help(std::span<const std::string> arguments) {
   return std::any_of(arguments.begin(), end, [](const std::string& a) { return a == "--help" || a == "-h"; });
 }
 
+/// Once, however many processes a launcher starts.
 int print(const std::string& text) {
-  write_output({}, text);
+  if (options::is_first_process()) write_output({}, text);
   return 0;
 }
 
@@ -58,19 +59,24 @@ int help(std::span<const Command> commands, std::span<const std::string> argumen
   return print(command_help(require(commands, arguments[0]), output_width()));
 }
 
-int version(const Versions& versions) { return print(key_values(versions())); }
+/// Of every process: nodes may differ.
+int version(const Versions& versions) {
+  write_output({}, key_values(versions()));
+  return 0;
+}
 
 int dispatch(std::span<const Command> commands, std::span<const std::string> arguments, const Versions& versions) {
   const auto name = first_word(arguments);
   const auto rest = arguments.subspan(arguments.empty() ? 0 : 1);
   if (name.empty()) {
-    std::cerr << usage(commands);
+    if (options::is_first_process()) std::cerr << usage(commands);
     return static_cast<int>(ExitCode::usage);
   }
   if (name == "help" || name == "--help" || name == "-h") return help(commands, rest);
   if (name == "--version" || name == "version") return version(versions);
   if (name == "man") return print(manual(commands));
   if (name == "completion") return print(completion(commands));
+  if (!find(commands, name) && !options::is_first_process()) return static_cast<int>(ExitCode::usage);
   const auto& command = require(commands, name);
   if (asks_for_help(rest)) return print(command_help(command, output_width()));
   return command.run(rest);
@@ -160,6 +166,7 @@ std::vector<std::pair<std::string, std::string>> exit_codes() {
           {"1", "bench: a threshold was crossed"},
           {code(ExitCode::usage), "the command line is wrong"},
           {code(ExitCode::bad_input), "a file or a value in it is wrong"},
+          {code(ExitCode::no_input), "a file or folder is not there, or may not be read"},
           {code(ExitCode::unavailable), "something is missing: a device, a library, space on a disk"},
           {code(ExitCode::internal), "an error of Flotilla's own"},
           {code(ExitCode::requeue), "saved; start the job again"},

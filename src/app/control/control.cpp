@@ -9,6 +9,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr double silent_for_good = 120;  // seconds; a lock's heartbeat comes every ten
 
 void require_running(const fs::path& run) {
+  files::require_there(run, "the --run.directory of a run that is going on");
   const auto holder = journal::newest_holder(run);
   FLOTILLA_REQUIRE(holder, ErrorKind::unavailable, run.string(),
                    ": not a run directory; expected the --run.directory of a run that is going on");

@@ -62,6 +62,7 @@ void a_plan(const std::string& path, const ExportOptions& o) {
 
 /// A checkpoint's own directory, or the newest of a run.
 std::filesystem::path step_in(const std::filesystem::path& path) {
+  files::require_there(path, "a checkpoint or a run directory");
   if (files::facts_of(path / "manifest.json")) return path;
   const auto newest = checkpoint::latest(path);
   FLOTILLA_REQUIRE(newest, ErrorKind::bad_input, path.string(),

@@ -91,9 +91,7 @@ Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
   model::require_executable(config, (folder / "config.json").string());
   const weights::Pretrained pretrained{folder, config};
   if (const auto unused = pretrained.unused(); !unused.empty()) log::info(weights::unused_in_words(folder, unused));
-  if (const auto zero = pretrained.scan(); !zero.empty())
-    log::info(zero.size(), zero.size() == 1 ? " matrix is" : " matrices are", " all zero, as new blocks and adapters begin, ",
-              in_quotes(zero.front()), zero.size() == 1 ? "" : " the first");
+  if (const auto zero = pretrained.scan(); !zero.empty()) log::info(weights::zero_in_words(zero));
   return {job_section(folder, o), text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ",
                                        pretrained.precisions(), ", ", pretrained.files(), pretrained.files() == 1 ? " file" : " files")};
 }

@@ -121,7 +121,7 @@ FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
 FormatFinding look_at(const fs::path& path, const InspectOptions& o) {
   std::error_code missing;
   const auto status = fs::status(path, missing);
-  FLOTILLA_REQUIRE(fs::exists(status), ErrorKind::bad_input, path.string(), ": no such file or folder");
+  files::require_there(path, "a checkpoint, a run directory, or a file of plan, profile or forecast");
   if (fs::is_directory(status)) return of_directory(path, o);
   const auto folder = path.has_parent_path() ? path.parent_path() : fs::path{"."};
   const bool state = path.filename() == "state.h5";

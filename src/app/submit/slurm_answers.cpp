@@ -13,6 +13,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Most whom Slurm does not answer are not on a cluster's node.
+std::string answer_of_site(const std::vector<std::string>& command) {
+  try {
+    return slurm::answer_of(command);
+  } catch (const Error& error) {
+    throw Error{error.kind(),
+                text(error.what(), "; is this a login node of a Slurm cluster? Elsewhere: --dry-run --submit.answers FOLDER, ",
+                     "which --dry-run --submit.record FOLDER writes there")};
+  }
+}
+
 /// What one question brings where a site need not answer it: a site without accounting, an answer that was recorded before we asked for it.
 std::string ask_if_answered(const SubmitSettings& s, const std::string& file, const std::vector<std::string>& command) {
   std::error_code none;
@@ -29,7 +40,7 @@ std::string ask_if_answered(const SubmitSettings& s, const std::string& file, co
 
 std::string ask_slurm_cluster(const SubmitSettings& s, const std::string& file, const std::vector<std::string>& command) {
   if (!s.answers.empty()) return files::read_text(fs::path{s.answers} / file);
-  auto answer = slurm::answer_of(command);
+  auto answer = answer_of_site(command);
   if (s.record.empty()) return answer;
   files::make_own_folder(s.record);
   files::write_text(fs::path{s.record} / file, answer);

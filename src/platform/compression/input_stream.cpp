@@ -36,7 +36,7 @@ Packing packing_of(FileBytes& file) {
 FileBytes open_file(const std::filesystem::path& path) {
   std::error_code unknown;  // what else is wrong with it is said when it is opened
   const auto type = std::filesystem::status(path, unknown).type();
-  FLOTILLA_REQUIRE(type != std::filesystem::file_type::not_found, ErrorKind::bad_input, path.string(), ": no such file");
+  FLOTILLA_REQUIRE(type != std::filesystem::file_type::not_found, ErrorKind::no_input, path.string(), ": no such file");
   FLOTILLA_REQUIRE(type == std::filesystem::file_type::regular || unknown, ErrorKind::bad_input, path.string(),
                    ": expected a regular file");
   return FileBytes{store::PlainFile::open_for_reading(path)};

@@ -449,6 +449,7 @@ void refuse_other_checkpoints(const std::filesystem::path& config) {
                      printable(name), "), in Python's pickles; expected the directory of a Hugging Face model: convert one of Megatron-LM ",
                      "with export_ckpt of Megatron Bridge");
   }
+  require_there(config, "the config.json of a Hugging Face model");
 }
 
 }  // namespace

@@ -54,6 +54,10 @@ std::optional<FileFacts> facts_of(const std::filesystem::path& path, const Patie
                    facts.st_uid == ::geteuid()};
 }
 
+void require_there(const std::filesystem::path& path, std::string_view expected) {
+  FLOTILLA_REQUIRE(facts_of(path), ErrorKind::no_input, path.string(), ": no such file or folder; expected ", expected);
+}
+
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& folder, const Patience& patience) {
   std::vector<std::string> names;
   const int error = patiently(

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/files/look.hpp"
 
 namespace flotilla::files {
@@ -27,10 +27,10 @@ std::vector<std::filesystem::path> matching_files(const std::string& name) {
   glob_t found{};
   const std::unique_ptr<glob_t, void (*)(glob_t*)> owner{&found, ::globfree};
   const int ended = ::glob(name.c_str(), GLOB_NOSORT, note_unreadable, &found);
-  FLOTILLA_REQUIRE(ended != GLOB_ABORTED, ErrorKind::unavailable, name,
+  FLOTILLA_REQUIRE(ended != GLOB_ABORTED, read_error_kind(unreadable), name,
                    ": a folder on the way cannot be read: ", std::strerror(unreadable));
   FLOTILLA_REQUIRE(ended == 0 || ended == GLOB_NOMATCH, ErrorKind::unavailable, name, ": no memory to look for files that match it");
-  FLOTILLA_REQUIRE(found.gl_pathc > 0, ErrorKind::bad_input, name, ": no file matches this pattern");
+  FLOTILLA_REQUIRE(found.gl_pathc > 0, ErrorKind::no_input, name, ": no file matches this pattern");
   std::vector<std::filesystem::path> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   std::ranges::sort(files, {}, &std::filesystem::path::native);
   return files;

@@ -334,8 +334,10 @@ std::vector<Run> read_published_runs(const fs::path& file) {
 }
 
 std::vector<Run> read_published_folder(const fs::path& path) {
+  const auto expected = text("a folder with files of format '", format, "'");
+  require_there(path, expected);
   const auto names = names_in(path);
-  FLOTILLA_REQUIRE(names, ErrorKind::bad_input, path.string(), ": does not exist; expected a folder with files of format '", format, "'");
+  FLOTILLA_REQUIRE(names, ErrorKind::bad_input, path.string(), ": is no folder; expected ", expected);
   auto sorted = *names;
   std::ranges::sort(sorted);
   std::vector<Run> all;

@@ -164,10 +164,8 @@ int read_once(const std::filesystem::path& at, const std::filesystem::path& path
   }
 }
 
-/// A name that is none, or of nothing, is the caller's mistake; a file that is there and cannot be read is not.
-ErrorKind read_error_kind(int error) {
-  const bool no_such_name = io_failure(error) == IoFailure::absent || error == ENAMETOOLONG || error == ELOOP || error == EINVAL;
-  return no_such_name ? ErrorKind::bad_input : io_error_kind(error);
+[[noreturn]] void refuse_to_read(int error, const std::filesystem::path& path) {
+  throw Error{read_error_kind(error), text(path.string(), ": cannot be opened: ", std::strerror(error))};
 }
 
 std::string read_of(const std::filesystem::path& at, const std::filesystem::path& path, int more_flags, Bytes limit, const Check& check,
@@ -175,7 +173,7 @@ std::string read_of(const std::filesystem::path& at, const std::filesystem::path
   std::string content;
   const int error = patiently(
       path.native(), [&] { return read_once(at, path, more_flags, limit, check, content); }, patience);
-  FLOTILLA_REQUIRE(error == 0, read_error_kind(error), path.string(), ": cannot be opened: ", std::strerror(error));
+  if (error != 0) refuse_to_read(error, path);
   return content;
 }
 
@@ -209,6 +207,14 @@ std::size_t without_ending(std::string_view name) {
 
 std::string read_text(const std::filesystem::path& path, Bytes limit, const Patience& patience) {
   return read_of(path, path, 0, limit, {}, patience);
+}
+
+std::optional<std::string> read_text_if_there(const std::filesystem::path& path, Bytes limit) {
+  std::string content;
+  const int error = patiently(path.native(), [&] { return read_once(path, path, 0, limit, {}, content); });
+  if (error == 0) return content;
+  if (io_failure(error) == IoFailure::absent) return std::nullopt;
+  refuse_to_read(error, path);
 }
 
 std::string take_own_text(const std::filesystem::path& path, Bytes limit) {
@@ -265,11 +271,11 @@ void make_folders(const std::filesystem::path& path) {
   for (const auto& part : path) {
     folder /= part;
     const int error = patiently(folder.native(), [&] {
-      if (::stat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) return 0;
+      if (::stat(folder.c_str(), &facts) == 0) return S_ISDIR(facts.st_mode) ? 0 : ENOTDIR;
       return ::mkdir(folder.c_str(), folder_mode) == 0 || errno == EEXIST ? 0 : errno;
     });
-    FLOTILLA_REQUIRE(error == 0, error == ENOTDIR ? ErrorKind::bad_input : io_error_kind(error), folder.string(),
-                     ": cannot be made: ", std::strerror(error));
+    FLOTILLA_REQUIRE(error != ENOTDIR, ErrorKind::bad_input, folder.string(), ": is not a folder; name another place");
+    FLOTILLA_REQUIRE(error == 0, io_error_kind(error), folder.string(), ": cannot be made: ", std::strerror(error));
   }
   const int error = patiently(path.native(), [&] { return ::stat(path.c_str(), &facts) == 0 ? 0 : errno; });
   FLOTILLA_REQUIRE(error == 0, io_error_kind(error), path.string(), ": cannot be examined: ", std::strerror(error));
@@ -294,7 +300,7 @@ void require_safe_way(const std::filesystem::path& path) {
     folder = folder.parent_path();
     struct stat facts {};
     const int error = patiently(folder.native(), [&] { return ::stat(folder.c_str(), &facts) == 0 ? 0 : errno; });
-    if (error == ENOENT) continue;  // it will be ours
+    if (error != 0 && io_failure(error) == IoFailure::absent) continue;  // it will be ours, or cannot be made
     FLOTILLA_REQUIRE(error == 0, io_error_kind(error), folder.string(), ": cannot be examined: ", std::strerror(error));
     const bool own = facts.st_uid == ::geteuid() && (facts.st_mode & S_ISVTX) != 0;
     FLOTILLA_REQUIRE((facts.st_mode & S_IWOTH) == 0 || is_roots(facts.st_uid) || own, ErrorKind::bad_input, path.string(),

@@ -9,7 +9,8 @@ namespace {
 
 using Synonym = std::pair<std::string_view, std::string_view>;
 
-/// What other trainers call our options, without dashes, underscores and case: the nearest spelling would be another option's.
+/// What other trainers call our options, without dashes, underscores and case: the nearest spelling would be another option's. Of several
+/// for one name the first counts that the command has.
 constexpr auto synonyms = std::to_array<Synonym>({{"lr", "training.learning-rate"},
                                                   {"maxlr", "training.learning-rate"},
                                                   {"peaklr", "training.learning-rate"},
@@ -31,8 +32,19 @@ constexpr auto synonyms = std::to_array<Synonym>({{"lr", "training.learning-rate
                                                   {"mixedprecision", "training.precision"},
                                                   {"maxcost", "limit.run-cost"},
                                                   {"budget", "limit.run-cost"},
+                                                  {"maxbudget", "limit.run-cost"},
+                                                  {"costlimit", "limit.run-cost"},
                                                   {"maxtime", "limit.run-time"},
+                                                  {"maxtime", "run.time-limit"},
                                                   {"deadline", "limit.run-time"},
+                                                  {"deadline", "run.time-limit"},
+                                                  {"walltime", "limit.run-time"},
+                                                  {"walltime", "run.time-limit"},
+                                                  {"maxduration", "limit.run-time"},
+                                                  {"maxduration", "run.time-limit"},
+                                                  {"totaltokens", "training.tokens"},
+                                                  {"maxtokens", "training.tokens"},
+                                                  {"trainsamples", "training.steps"},
                                                   {"maxsteps", "training.steps"},
                                                   {"trainiters", "training.steps"},
                                                   {"iterations", "training.steps"},
@@ -118,11 +130,19 @@ std::string bare(std::string_view name) {
 }  // namespace
 
 std::string detail::called_elsewhere(std::string_view name, const Words& known) {
-  const auto is_ours = [&](const std::string& option) { return option.find('.') != option.npos && bare(option) == bare(name); };
-  if (std::ranges::count_if(known, is_ours) == 1) return *std::ranges::find_if(known, is_ours);  // without its section, or in another
-  const auto found = std::ranges::find(synonyms, bare(name), &Synonym::first);
-  if (found == synonyms.end() || std::ranges::find(known, found->second) == known.end()) return "";
-  return std::string{found->second};
+  const auto only = [&](const auto& is_ours) {
+    return std::ranges::count_if(known, is_ours) == 1 ? *std::ranges::find_if(known, is_ours) : std::string{};
+  };
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  const auto key = [](std::string_view option) { return option.substr(option.rfind('.') + 1); };
+  const auto spelled = [&](const std::string& option) { return option.find('.') != option.npos && key(option) == key(name); };
+  const auto alike = [&](const std::string& option) { return option.find('.') != option.npos && bare(option) == bare(name); };
+  if (auto ours = only(spelled); !ours.empty()) return ours;  // without its section, or in another
+  if (auto ours = only(alike); !ours.empty()) return ours;
+  const auto found = std::ranges::find_if(synonyms, [&](const Synonym& synonym) {
+    return synonym.first == bare(name) && std::ranges::find(known, synonym.second) != known.end();
+  });
+  return found == synonyms.end() ? "" : std::string{found->second};
 }
 
 }  // namespace flotilla::options

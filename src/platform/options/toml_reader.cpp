@@ -215,7 +215,7 @@ void Table::read_file(const std::string& path) {
   FLOTILLA_REQUIRE(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status), ErrorKind::bad_input, path,
                    ": is no regular file; expected a job file (TOML)");
   std::ifstream in{path, std::ios::binary};
-  FLOTILLA_REQUIRE(in, ErrorKind::bad_input, path, ": cannot be opened (", std::strerror(errno), "); expected a job file (TOML)");
+  FLOTILLA_REQUIRE(in, ErrorKind::no_input, path, ": cannot be opened (", std::strerror(errno), "); expected a job file (TOML)");
   std::string content(largest_file + 1, '\0');
   in.read(content.data(), static_cast<std::streamsize>(content.size()));
   FLOTILLA_REQUIRE(!in.bad(), ErrorKind::bad_input, path, ": cannot be read");

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "flotilla/base/descriptor.hpp"
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -31,7 +31,8 @@ void MappingTraits::destroy(Raw raw) noexcept { ::munmap(raw.address, raw.size);
 MappedFile MappedFile::open(const std::filesystem::path& path, std::string_view expected) {
   // Without O_NONBLOCK, opening a FIFO would wait for its writer.
   const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  FLOTILLA_REQUIRE(descriptor, ErrorKind::bad_input, path.string(), ": cannot be opened for reading: ", std::strerror(errno));
+  FLOTILLA_REQUIRE(descriptor, read_error_kind(errno), path.string(), ": cannot be opened for reading: ", std::strerror(errno),
+                   "; expected ", expected);
   const auto facts = regular_file_facts(descriptor.get(), path, expected);
   const auto size = static_cast<std::size_t>(facts.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);

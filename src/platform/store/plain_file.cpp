@@ -21,7 +21,9 @@ void require(int error, const std::filesystem::path& path, std::string_view what
 
 }  // namespace
 
-PlainFile PlainFile::open_for_reading(const std::filesystem::path& path) { return {path, open_descriptor(path, O_RDONLY | O_NONBLOCK)}; }
+PlainFile PlainFile::open_for_reading(const std::filesystem::path& path) {
+  return {path, open_descriptor(path, O_RDONLY | O_NONBLOCK, read_error_kind)};
+}
 
 namespace {
 

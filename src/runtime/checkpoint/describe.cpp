@@ -89,7 +89,12 @@ TensorDescription from_json(const files::Json& json) {
 
 }  // namespace
 
-std::string manifest_text(const fs::path& directory) { return files::read_text(directory / manifest_name, largest_manifest); }
+std::string manifest_text(const fs::path& directory) {
+  const auto path = directory / manifest_name;
+  const auto content = files::read_text_if_there(path, largest_manifest);
+  FLOTILLA_REQUIRE(content, ErrorKind::bad_input, path.string(), ": the file is missing");  // damage: others may be whole
+  return *content;
+}
 
 Manifest manifest_in(const fs::path& directory, std::string_view content) {
   const auto source = (directory / manifest_name).string();

@@ -82,7 +82,7 @@ bool is_marked(const fs::path& directory) {
   const auto folder = files::facts_of(directory), mark = files::facts_of(directory / mark_name);
   if (!folder || folder->type != FileType::folder || !mark || mark->type != FileType::regular) return false;
   try {
-    return files::read_text(directory / mark_name, largest_mark) == mark_of(folder->inode);
+    return files::read_text_if_there(directory / mark_name, largest_mark) == mark_of(folder->inode);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::bad_input) throw;
     return false;

@@ -15,12 +15,13 @@ int place(ErrorKind kind) noexcept {
     case ErrorKind::internal: return 0;
     case ErrorKind::usage: return 1;
     case ErrorKind::bad_input: return 2;
-    case ErrorKind::unavailable: return 3;
-    case ErrorKind::temporary: return 4;
-    case ErrorKind::no_plan: return 5;
+    case ErrorKind::no_input: return 3;
+    case ErrorKind::unavailable: return 4;
+    case ErrorKind::temporary: return 5;
+    case ErrorKind::no_plan: return 6;
     case ErrorKind::communication: break;
   }
-  return 6;
+  return 7;
 }
 
 constexpr char phase_mark = 'A';  // against a rank that is in another kind of agreement
@@ -30,8 +31,8 @@ std::string encode(const PhaseOutcome& outcome) {
 }
 
 ErrorKind kind_at(int place_) {
-  for (const auto kind :
-       {ErrorKind::internal, ErrorKind::usage, ErrorKind::bad_input, ErrorKind::unavailable, ErrorKind::temporary, ErrorKind::no_plan})
+  for (const auto kind : {ErrorKind::internal, ErrorKind::usage, ErrorKind::bad_input, ErrorKind::no_input, ErrorKind::unavailable,
+                          ErrorKind::temporary, ErrorKind::no_plan})
     if (place(kind) == place_) return kind;
   return ErrorKind::communication;
 }

@@ -36,6 +36,7 @@ Subject subject_at(const fs::path& path) {
 }  // namespace
 
 Subject find_subject(const fs::path& path) {
+  files::require_there(path, "a run, a checkpoint or a Hugging Face model");
   Subject subject = subject_at(path);
   model::require_executable(subject.model, path.string());
   return subject;

@@ -76,7 +76,7 @@ OutputIdentity identity_of(const TokenizeOptions& options, const Encoding& how) 
 
 /// Before hours of work, and before anything is written.
 void require_present(const std::vector<fs::path>& inputs) {
-  for (const auto& input : inputs) FLOTILLA_REQUIRE(files::facts_of(input), ErrorKind::bad_input, input.string(), ": no such file");
+  for (const auto& input : inputs) files::require_there(input, "a file with texts");
 }
 
 /// Where text comes from, if only the first of the inputs is told of: "a.jsonl and 2 more, rendered by chat.jinja".

@@ -128,6 +128,7 @@ int IncarnationHistory::hosts() const {
 }
 
 std::vector<IncarnationHistory> read_history(const std::filesystem::path& run) {
+  files::require_there(run, "a run directory");
   const auto numbers = incarnation_numbers(run);
   const int newest = numbers.empty() ? 0 : numbers.back();
   const bool has_metrics = files::facts_of(metrics_file(run)).has_value();

@@ -60,7 +60,9 @@ std::optional<Claim> read_claim(const std::filesystem::path& run, int number) {
   Claim claim;
   claim.number = number;
   try {
-    fill(claim, files::Json::parse(files::read_text(path, small_file), path.string()));
+    const auto content = files::read_text_if_there(path, small_file);
+    if (!content) return std::nullopt;
+    fill(claim, files::Json::parse(*content, path.string()));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::bad_input) throw;
     claim = Claim{};

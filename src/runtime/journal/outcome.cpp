@@ -21,8 +21,8 @@ namespace flotilla::journal {
 namespace {
 
 // The gravest first. A lost peer says least: it is how the others see a rank that failed for another reason.
-constexpr std::array gravity{ExitCode::internal, ExitCode::bad_input, ExitCode::unavailable, ExitCode::no_plan,
-                             ExitCode::usage,    ExitCode::lost_peer, ExitCode::requeue,     ExitCode::done};
+constexpr std::array gravity{ExitCode::internal, ExitCode::bad_input, ExitCode::no_input, ExitCode::unavailable, ExitCode::no_plan,
+                             ExitCode::usage,    ExitCode::lost_peer, ExitCode::requeue,  ExitCode::done};
 
 auto gravity_of(ExitCode code) { return std::ranges::find(gravity, code) - gravity.begin(); }
 

@@ -7,6 +7,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/history.hpp"
 #include "flotilla/model/tensors.hpp"
@@ -144,6 +145,23 @@ void require_same_adapters(const model::Lora& ours, const checkpoint::Loaded& sa
                    "; put [lora] back, or start a new run with --from");
 }
 
+constexpr std::string_view model_key = "model = ";
+
+/// "hidden 128 -> 256, blocks 2 -> 4": of two lines of training_identity().
+std::string changed_fields(const std::string& theirs, const std::string& ours, const std::string& source) {
+  const auto then = files::Json::parse(theirs.substr(model_key.size()), source),
+             now = files::Json::parse(ours.substr(model_key.size()), "");
+  const auto keys_then = then.keys(), keys_now = now.keys();
+  std::set<std::string> keys{keys_then.begin(), keys_then.end()};
+  keys.insert(keys_now.begin(), keys_now.end());
+  const auto value = [](const files::Json& model, const std::string& key) { return model.has(key) ? model.at(key).one_line() : "none"; };
+  std::string words;
+  for (const auto& key : keys)
+    if (const auto was = value(then, key), is = value(now, key); was != is)
+      words += text(words.empty() ? "" : ", ", key, " ", was, " -> ", is);
+  return words;
+}
+
 }  // namespace
 
 OtherRun::OtherRun(const std::string& checkpoint, std::string difference)
@@ -166,7 +184,10 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
       const auto first = begin == std::string::npos ? 0 : begin + 1;
       return all.substr(first, all.find('\n', first) - first);
     };
-    refuse("the training", line(saved.manifest.training, a), line(ours, b));
+    const auto theirs = line(saved.manifest.training, a), mine = line(ours, b);
+    if (theirs.starts_with(model_key) && mine.starts_with(model_key))
+      throw OtherRun{saved.directory.string(), text("the model differs: ", changed_fields(theirs, mine, saved.directory.string()))};
+    refuse("the training", theirs, mine);
   }
   const auto& manifest = saved.manifest;
   if (manifest.seed != static_cast<std::uint64_t>(config.training.seed))

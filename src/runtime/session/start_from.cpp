@@ -17,6 +17,7 @@ namespace {
 
 /// A run's newest checkpoint changes while it goes on, so a checkpoint is named.
 void require_checkpoint(const std::filesystem::path& directory) {
+  files::require_there(directory, "RUN/step-N, a checkpoint with its manifest.json (--from)");
   if (!files::facts_of(directory / "manifest.json")) {
     const auto steps = checkpoint::list(directory);
     throw Error{ErrorKind::bad_input, text("--from ", directory.string(),

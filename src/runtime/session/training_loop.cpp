@@ -291,7 +291,8 @@ train::StepResult TrainingLoop::one_step() {
 std::string TrainingLoop::at_scale_floor(const train::StepResult& result) const {
   const bool scales = in_.trainer.program().plan.precision == Precision::fp16;
   if (!scales || result.loss_scale > train::smallest_loss_scale) return {};
-  return text("; the loss scale is at its floor of ", train::smallest_loss_scale, ": fp16 cannot hold these gradients, bf16 and fp32 can");
+  return text("; the loss scale is at its floor of ", train::smallest_loss_scale,
+              ": fp16 cannot hold these gradients, bf16 and fp32 can: --training.precision bf16");
 }
 
 void TrainingLoop::require_finite(const train::StepResult& result) const {
@@ -305,10 +306,10 @@ void TrainingLoop::require_finite(const train::StepResult& result) const {
     if (speaks()) log::warning(line, at_scale_floor(result), "; the optimizer step is skipped");
     return;
   }
+  const auto floor = at_scale_floor(result);
+  const std::string advice = floor.empty() ? ": lower --training.learning-rate or set --training.skip-non-finite" : "";
   // Every rank comes here with the same totals, so agreement is immediate and the parameters are those of the step before.
-  throw comm::AgreedError{
-      ErrorKind::bad_input,
-      line + at_scale_floor(result) + "; checkpoints are as they were: lower --training.learning-rate or set --training.skip-non-finite"};
+  throw comm::AgreedError{ErrorKind::bad_input, line + floor + "; checkpoints are as they were" + advice};
 }
 
 void TrainingLoop::report(const train::StepResult& result, Seconds took) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/safetensors/writer.hpp"
 #include "flotilla/weights/llmc.hpp"
 #include "llmc.hpp"
@@ -53,6 +54,7 @@ ExportReport export_llmc(const fs::path& step, const fs::path& path, Precision p
   std::int64_t elements = padding;
   for (const auto& tensor : tensors) elements += tensor.elements();
   report.size = Bytes{elements * element_size(precision).count};
+  if (path.has_parent_path()) files::make_folders(path.parent_path());
   safetensors::Writer writer{unfinished.path(), std::as_bytes(std::span{header}), elements, precision};
   auto targets = targets_of(config);
   for (const int number : llmc::order(tensors)) {

@@ -5,6 +5,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/mpi/communicator.hpp"
 #include "flotilla/weights/pretrained.hpp"
 
 namespace flotilla::weights {
@@ -15,9 +16,14 @@ std::string unused_in_words(const std::filesystem::path& folder, const std::vect
   return text(folder.string(), ": not used: ", words);
 }
 
+std::string zero_in_words(const std::vector<std::string>& zero) {
+  return text(zero.size(), zero.size() == 1 ? " matrix is" : " matrices are", " all zero, as new blocks and adapters begin, ",
+              in_quotes(zero.front()), zero.size() == 1 ? "" : " the first");
+}
+
 void load(const comm::World& world, const std::filesystem::path& folder, const model::Config& config, const checkpoint::LocalState& state,
           Seconds deadline) {
-  const auto pretrained = comm::agree_on(
+  auto pretrained = comm::agree_on(
       world, "opening the weights",
       [&] {
         Pretrained opened{folder, config.fully_trained()};
@@ -40,6 +46,8 @@ void load(const comm::World& world, const std::filesystem::path& folder, const m
         }
       },
       deadline);
+  const auto zero = pretrained.all_zero(mpi::all_gather_strings(world.control(), pretrained.seen(), deadline));
+  if (world.rank() == Rank{0} && !zero.empty()) log::info(zero_in_words(zero));
 }
 
 }  // namespace flotilla::weights

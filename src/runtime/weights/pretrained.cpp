@@ -1,6 +1,7 @@
 #include "flotilla/weights/pretrained.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -18,10 +19,14 @@ namespace {
 
 using safetensors::Found;
 
+/// What was read of a tensor of the files.
+enum class Seen : char { nothing = '0', zeros, values };
+
 /// A part of one of our tensors, and where it is.
 struct Piece {
   TensorSource source;
   Found found;
+  Seen seen = Seen::nothing;
 };
 
 std::string spelled(const std::vector<std::int64_t>& shape) {
@@ -70,15 +75,15 @@ std::string of_all_blocks(std::string name) {
 
 constexpr std::int64_t most_resident = (64 << 20) / 4, most_at_once = 1 << 16;  // elements; what is read is checked while the cache has it
 
-/// All elements of a tensor in their order, some at a time.
+/// All elements of a tensor in their order, some at a time, with the greatest magnitude among them.
 template <class Take>
 void read_all(const Found& found, const Take& take) {
   std::vector<float> values(static_cast<std::size_t>(std::min(most_at_once, found.entry->elements())));
   found.file->require_whole();
   for (std::int64_t first = 0; first < found.entry->elements(); first += most_at_once) {
     const auto some = std::span{values}.first(static_cast<std::size_t>(std::min(most_at_once, found.entry->elements() - first)));
-    found.file->read(*found.entry, first, 1, some);
-    take(some);
+    const float greatest = found.file->read(*found.entry, first, 1, some);
+    take(some, greatest);
     if ((first + most_at_once) % most_resident == 0) found.file->forget();
   }
   found.file->forget();
@@ -87,15 +92,15 @@ void read_all(const Found& found, const Take& take) {
 /// Some element is wrong: counts them all.
 [[noreturn]] void refuse(const Found& found, Precision precision) {
   ValueCheck check{precision};
-  read_all(found, [&](std::span<const float> values) { check.add(values); });
+  read_all(found, [&](std::span<const float> values, float) { check.add(values); });
   throw Error{ErrorKind::bad_input,
               text(found.file->path().string(), ": tensor ", in_quotes(found.entry->name), ": ", check.in_words(),
                    "; the file is damaged or its training diverged: take another copy, or a precision that holds it")};
 }
 
 /// The piece that holds a row of ours; `row` becomes the row of theirs.
-const Piece& piece_of(const std::vector<Piece>& pieces, std::int64_t& row, std::int64_t& rows_to_end) {
-  for (const auto& piece : pieces) {
+Piece& piece_of(std::vector<Piece>& pieces, std::int64_t& row, std::int64_t& rows_to_end) {
+  for (auto& piece : pieces) {
     const auto& s = piece.source;
     const auto behind = row - s.our_first;
     if (behind < 0 || behind / s.our_stride >= s.blocks || behind % s.our_stride >= s.block_rows) continue;
@@ -139,7 +144,7 @@ struct Pretrained::State {
       FLOTILLA_REQUIRE(head.entry->precision && head.entry->shape == word.entry->shape, ErrorKind::bad_input, where, differs);
       std::vector<float> same(static_cast<std::size_t>(std::min(most_at_once, word.entry->elements())));
       std::int64_t first = 0, different = 0;
-      read_all(head, [&](std::span<const float> values) {
+      read_all(head, [&](std::span<const float> values, float) {
         const auto ours = std::span{same}.first(values.size());
         word.file->read(*word.entry, first, 1, ours);
         for (std::size_t i = 0; i < values.size(); ++i) different += static_cast<std::int64_t>(values[i] != ours[i]);
@@ -150,17 +155,16 @@ struct Pretrained::State {
   }
 
   /// What follows element `element` of our tensor in the same file, `values.size()` elements at most; returns how many were read.
-  std::int64_t read_run(std::size_t tensor, std::int64_t element, std::span<float> values, Precision precision) const {
+  std::int64_t read_run(std::size_t tensor, std::int64_t element, std::span<float> values, Precision precision) {
     const auto columns = columns_of(tensors[tensor]), column = element % columns;
     std::int64_t row = element / columns, rows = 0;
-    const auto& [source, found] = piece_of(pieces[tensor], row, rows);
+    auto& [source, found, seen] = piece_of(pieces[tensor], row, rows);
     const auto count = std::min(std::ssize(values), (source.transposed ? 1 : rows) * columns - column);
     const auto run = values.first(static_cast<std::size_t>(count));
-    if (source.transposed)
-      found.file->read(*found.entry, column * source.shape.back() + row, source.shape.back(), run);
-    else
-      found.file->read(*found.entry, row * columns + column, 1, run);
-    if (count_beyond(run, largest_held(precision)) > 0) refuse(found, precision);
+    const float greatest = source.transposed ? found.file->read(*found.entry, column * source.shape.back() + row, source.shape.back(), run)
+                                             : found.file->read(*found.entry, row * columns + column, 1, run);
+    if (!(greatest <= largest_held(precision))) refuse(found, precision);
+    seen = std::max(seen, greatest == 0 ? Seen::zeros : Seen::values);
     return count;
   }
 
@@ -179,7 +183,7 @@ Pretrained::Pretrained(const std::filesystem::path& folder, const model::Config&
 Pretrained::~Pretrained() = default;
 Pretrained::Pretrained(Pretrained&&) noexcept = default;
 
-void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values, Precision precision) const {
+void Pretrained::read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values, Precision precision) {
   for (const auto& file : state_->folder.files()) file.require_whole();
   std::int64_t resident = 0;
   for (const auto& box : boxes)
@@ -206,12 +210,37 @@ std::vector<std::string> Pretrained::scan() const {
       if (!entry.precision) continue;
       const Found found{&file, &entry};
       bool empty = true;
-      read_all(found, [&](std::span<const float> values) {
-        if (count_beyond(values) > 0) refuse(found, Precision::fp32);
-        empty = empty && count_beyond(values, 0) == 0;
+      read_all(found, [&](std::span<const float>, float greatest) {
+        if (!std::isfinite(greatest)) refuse(found, Precision::fp32);
+        empty = empty && greatest == 0;
       });
       if (empty && entry.shape.size() > 1) zero.push_back(entry.name);
     }
+  return zero;
+}
+
+std::string Pretrained::seen() const {
+  std::string seen;
+  for (const auto& parts : state_->pieces)
+    for (const auto& piece : parts) seen += static_cast<char>(piece.seen);
+  return seen;
+}
+
+std::vector<std::string> Pretrained::all_zero(const std::vector<std::string>& seen) const {
+  std::map<std::string, char> most;  // a tensor may have pieces in several of ours
+  std::size_t number = 0;
+  for (const auto& parts : state_->pieces)
+    for (const auto& piece : parts) {
+      auto& of_tensor = most[piece.found.entry->name];
+      for (const auto& of_rank : seen) of_tensor = std::max(of_tensor, of_rank.at(number));
+      ++number;
+    }
+  std::vector<std::string> zero;
+  for (const auto& file : state_->folder.files())
+    for (const auto& entry : file.entries())
+      if (const auto found = most.find(entry.name);
+          entry.shape.size() > 1 && found != most.end() && found->second == static_cast<char>(Seen::zeros))
+        zero.push_back(entry.name);
   return zero;
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <tuple>
 
+#include "flotilla/files/look.hpp"
 #include "profile_sections.hpp"
 #include "sections.hpp"
 
@@ -150,9 +151,7 @@ void read_sailor_sizes(SailorLibrary& library) {
 }
 
 SailorImport read_sailor_profiles(const fs::path& directory) {
-  std::error_code missing;
-  FLOTILLA_REQUIRE(fs::is_directory(directory, missing), ErrorKind::bad_input, directory.string(),
-                   ": no such folder; expected the Sailor artifact's data, with profiles/all_profiles_combined.json");
+  require_there(directory, "the Sailor artifact's data, with profiles/all_profiles_combined.json");
   SailorLibrary library{directory};
   library.profile().software = "Sailor artifact (Strati et al., SOSP 2025): DeepSpeed and Megatron, fp32, Adam";
   read_sailor_types(library);
