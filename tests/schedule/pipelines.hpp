@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/schedule/bound.hpp"
 #include "list_scheduler.hpp"
 
 namespace flotilla::schedule::testing {

@@ -238,6 +238,21 @@ TEST(ProfileCost, WhatGpusSendAndGetIsCopied) {
   EXPECT_NEAR(sums(CollectiveKind::reduce_scalars, {1, 2}), to_host, 1e-15) << "the host reads the totals";
 }
 
+/// Groups of two types on two hosts that are joined alike: each adds by its own type's memory, whichever was asked for first.
+TEST(ProfileCost, WhatGroupsOfOneTypeTakeSaysNothingOfAnothers) {
+  auto profile = fixture::uniform_cluster(2, 2);
+  profile.device_types.push_back(fixture::device_type("fast", 150, 300));
+  for (const int rank : {2, 3}) profile.devices[static_cast<std::size_t>(rank)].type = "fast";
+  const auto sum = [](const ProfileCost& costs, std::vector<int> ranks) {
+    return costs.collective(program::CollectiveKind::all_reduce, group(std::move(ranks)), {1 << 24}, {4}).time.value;
+  };
+  const double slow = sum(ProfileCost{profile}, {0, 1}), fast = sum(ProfileCost{profile}, {2, 3});
+  EXPECT_LT(fast, slow);
+  const ProfileCost costs{profile};
+  EXPECT_EQ(sum(costs, {0, 1}), slow);
+  EXPECT_EQ(sum(costs, {2, 3}), fast);
+}
+
 TEST(ProfileCost, DirectSumByHand) {
   auto profile = fixture::uniform_cluster(1, 4);
   profile.operation_times.push_back({"slow", "add", 1, 1, 1, Precision::fp32, {1e-3}, 0});  // 1 ns an element

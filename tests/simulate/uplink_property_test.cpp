@@ -65,15 +65,6 @@ TEST(UplinkProperty, SharingNeverHelps) {
   EXPECT_LE(worst, 0.03);
 }
 
-TEST(UplinkProperty, BoundsAreNeverAboveTheForecast) {
-  for (int seed = 0; seed < cases; ++seed)
-    for (const double room : {0.0, 0.5, 2.0}) {  // 0: none
-      const Case c = in_zones(seed, room);
-      const simulate::ProgramForecaster forecaster{c.profile, {}, {}};
-      EXPECT_LE(forecaster.lower_bound(c.plan), forecaster.forecast(c.plan).iteration) << "seed " << seed << ": " << plan::summary(c.plan);
-    }
-}
-
 TEST(UplinkProperty, NoneMovesMoreThanItCan) {
   for (int seed = 0; seed < cases; ++seed) {
     const Case c = in_zones(seed, 1.25);

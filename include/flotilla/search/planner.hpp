@@ -63,7 +63,7 @@ struct Miss {
 
 struct PlanAnswer {
   std::optional<RankedPlan> best;        ///< none: nothing fits, or stopped before anything did
-  std::vector<RankedPlan> alternatives;  ///< best first, of every shape one; for bound ranks faster ones too that lack memory
+  std::vector<RankedPlan> alternatives;  ///< best first, of every shape one
   double bound = 0;                      ///< proven: of the objective's value, that no plan of the space is below
   double bound_gap = 1;                  ///< proven: no plan of the space is better than (1 - bound_gap) x the answer
   bool finished = false;                 ///< no part of the space is left whose bound is below the answer (by more than the tolerance)

@@ -31,30 +31,9 @@ class Forecaster {
   virtual const cluster::Profile& profile() const = 0;
 };
 
-/// With bounds that a search may prune by: never above what `forecast` would say.
-class BoundedForecaster : public Forecaster {
- public:
-  /// At most forecast(plan).iteration; costs much less.
-  virtual Seconds lower_bound(const plan::Plan&) const = 0;
-
-  /// One microbatch of `shape` through `layer` on the devices of one replica.
-  virtual LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute, const std::string& device_type,
-                                 const std::vector<Rank>& devices) const = 0;
-  /// One microbatch's activations, or their gradients, from the devices of one stage's replica to those of the next stage's.
-  virtual Seconds message_bound(const model::Config&, const model::LayerShape&, const std::vector<Rank>& from,
-                                const std::vector<Rank>& to) const = 0;
-  /// Least seconds of one step's optimizer on a device that holds that many elements.
-  virtual Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const = 0;
-  /// Least seconds of the sum of that many fp32 gradients over the ranks.
-  virtual Seconds sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const = 0;
-  /// Least peak bytes of a device with layers [first, last) that keeps `in_flight` microbatches of `shape` at a time.
-  /// Blocks are alike: it depends on how many of them there are, and on whether the embedding and the head are among the layers.
-  virtual Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const = 0;
-};
-
 /// Lowers the plan for a runtime and interprets the program with the profile's costs. Holds a reference: the profile must outlive it.
 /// Remembers costs between calls; threads need one each.
-class ProgramForecaster : public BoundedForecaster {
+class ProgramForecaster : public Forecaster {
  public:
   /// `runtime_constant`: stated bound of a process's memory outside the arena. `types`: as ProfileCost takes them (profile_cost.hpp).
   ProgramForecaster(const cluster::Profile&, program::Runtime, Bytes runtime_constant, std::shared_ptr<TypeCosts> types = nullptr);
@@ -66,14 +45,15 @@ class ProgramForecaster : public BoundedForecaster {
   const cluster::Profile& profile() const override;
   const program::Runtime& runtime() const;
   Bytes runtime_constant() const;
-  Seconds lower_bound(const plan::Plan&) const override;
+
+  /// One microbatch of `shape` through `layer` on the devices of one replica; a bound, as those below: never above what `forecast` says.
   LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute, const std::string& device_type,
-                         const std::vector<Rank>& devices) const override;
-  Seconds message_bound(const model::Config&, const model::LayerShape&, const std::vector<Rank>& from,
-                        const std::vector<Rank>& to) const override;
-  Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const override;
-  Seconds sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const override;
-  Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const override;
+                         const std::vector<Rank>& devices) const;
+  /// Least seconds of one step's optimizer on a device that holds that many elements.
+  Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const;
+  /// Least peak bytes of a device with layers [first, last) that keeps `in_flight` microbatches of `shape` at a time.
+  /// Blocks are alike: it depends on how many of them there are, and on whether the embedding and the head are among the layers.
+  Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const;
 
   /// Of an evaluation program, or any other that is already lowered.
   Forecast forecast(const program::Program&, bool timeline = false) const;

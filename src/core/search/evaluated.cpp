@@ -17,12 +17,6 @@ Evaluated evaluated(plan::Plan plan, simulate::Forecast forecast, Goal goal, con
   return out;
 }
 
-bool better(const Evaluated& a, const Evaluated& b) {
-  if (a.value != b.value) return a.value < b.value;
-  if (a.devices != b.devices) return a.devices < b.devices;
-  return a.forecast.iteration < b.forecast.iteration;
-}
-
 RankedPlan ranked(const Evaluated& from) {
   RankedPlan out;
   out.plan = from.plan;

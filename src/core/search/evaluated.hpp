@@ -25,9 +25,6 @@ struct Evaluated {
 /// counts in, the value is infinite.
 Evaluated evaluated(plan::Plan, simulate::Forecast, Goal, const std::function<std::optional<Bytes>(Rank)>& limit_of);
 
-/// A lower value; of equal ones that with fewer devices, then the faster one.
-bool better(const Evaluated&, const Evaluated&);
-
 /// As an answer tells it.
 RankedPlan ranked(const Evaluated&);
 

@@ -161,11 +161,6 @@ std::string in_words(std::span<const plan::ScheduleKind> kinds) {
   return all;
 }
 
-std::string in_words(const Miss& miss) {
-  return text(describe(miss.plan), " needs ", miss.needed, " on rank ", miss.rank, " where ", miss.limit, " is the limit (",
-              miss.contributors, "); ", miss.change);
-}
-
 std::string describe(const plan::Plan& plan) {
   const auto& stage = plan.stages.front();
   const auto& replica = stage.replicas.front();

@@ -27,7 +27,4 @@ std::string binding_of(const PlanRequest&, const cluster::Profile& library, cons
 /// "1f1b, gpipe".
 std::string in_words(std::span<const plan::ScheduleKind>);
 
-/// "data 2 x ... needs 3 GiB on rank 4 where 2 GiB is the limit (optimizer 1.9 GiB, ...); ...".
-std::string in_words(const Miss&);
-
 }  // namespace flotilla::search

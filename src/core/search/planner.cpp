@@ -4,9 +4,6 @@
 
 #include "certainty.hpp"
 #include "check_request.hpp"
-#include "even/configuration.hpp"
-#include "even/search.hpp"
-#include "explain.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/sailor/artifact.hpp"
 #include "flotilla/search/binding.hpp"
@@ -18,11 +15,6 @@
 namespace flotilla::search {
 namespace {
 
-std::string space_of_even_plans() {
-  return "data x pipeline x tensor degrees of the ranks, any microbatch, layer cuts and recomputation, " +
-         in_words(even::searched_schedules());
-}
-
 cluster::Profile with_memory_limit(cluster::Profile profile, Bytes limit) {
   for (auto& type : profile.device_types) type.memory = type.memory.count > 0 ? std::min(type.memory, limit) : limit;
   return profile;
@@ -32,17 +24,6 @@ cluster::Profile with_memory_limit(cluster::Profile profile, Bytes limit) {
 program::Runtime for_other_devices(program::Runtime runtime) {
   runtime.sizes.clear();
   return runtime;
-}
-
-/// Plans over the pool of the ranks' devices, best first; each on the ranks, as far as they can be.
-std::vector<plan::Plan> bound_plans(const PlanAnswer& pooled, const cluster::Profile& profile) {
-  std::vector<plan::Plan> out;
-  const auto add = [&](const RankedPlan& from) {
-    if (auto plan = on_devices(from.plan, profile)) out.push_back(std::move(*plan));
-  };
-  if (pooled.best) add(*pooled.best);
-  for (const auto& other : pooled.alternatives) add(other);
-  return out;
 }
 
 /// The types and links of some ranks for plans over a pool, whose hosts are invented type by type. Ranks of one host know no links between
@@ -60,31 +41,11 @@ cluster::Profile library_of_ranks(const cluster::Profile& profile, const Pool& p
   return library;
 }
 
-/// By the candidate generators that know types and zones alone.
-PlanAnswer plan_over_devices(const PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
+/// Over the pool of the ranks' devices, by forecasts on the ranks.
+PlanAnswer plan_on_ranks(const PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
   PlanRequest over = request;
-  over.alternatives = std::max(request.alternatives, tuning::bound_alternatives);
   over.process_memory = [constant = forecaster.runtime_constant()](int) { return constant; };
-  return pool::plan_over_pool(over, library_of_ranks(profile, request.pool), for_other_devices(forecaster.runtime()));
-}
-
-/// One answer of all generators: what is bound to ranks is forecast there, so that all are held against each other by the same figures.
-PlanAnswer plan_for_ranks(const PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
-  const bool all = profile.devices.size() > 1 && !request.restrictions.uniform_degrees;
-  PlanAnswer pooled;
-  if (all) pooled = plan_over_devices(request, profile, forecaster);
-  auto answer = even::best_for_ranks({request, profile, forecaster}, bound_plans(pooled, profile));
-  answer.considered += pooled.considered;
-  answer.pruned += pooled.pruned;
-  answer.space = all ? text(pooled.space, "; ", space_of_even_plans()) : space_of_even_plans();
-  if (all && request.objective.goal != Goal::throughput && !answer.best) answer.no_plan_reason = pooled.no_plan_reason;
-  if (!answer.best) return answer;
-  answer.binding = binding_of(request, profile, *answer.best);
-  if (all) answer.bound = std::min(answer.bound, pooled.bound);
-  answer.bound = std::min(answer.bound, answer.best->value);
-  answer.bound_gap = std::clamp(1 - answer.bound / answer.best->value, 0.0, 1.0);
-  answer.finished = answer.finished && answer.bound_gap <= request.tolerance;
-  return answer;
+  return pool::plan_over_pool(over, library_of_ranks(profile, request.pool), for_other_devices(forecaster.runtime()), &forecaster);
 }
 
 PlanAnswer plan_by_programs(PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
@@ -96,7 +57,7 @@ PlanAnswer plan_by_programs(PlanRequest& request, const cluster::Profile& profil
   check_ranks(profile);
   request.pool = pool_of_devices(profile);
   check(request, profile);
-  return plan_for_ranks(request, profile, forecaster);
+  return plan_on_ranks(request, profile, forecaster);
 }
 
 /// The artifact's formulas bind nothing: plans by type and zone are bound when they are found.

@@ -7,31 +7,11 @@
 /// the same answer on any machine. Each with what it was tuned on.
 namespace flotilla::search::tuning {
 
-// Even plans (even/), by branch and bound over bound ranks.
+// Candidates.
 
-/// Layer cuts of one configuration that are tried. Cuts that differ only in stages which are not the bottleneck have equal bounds and
-/// nearly equal forecasts; past this many the rest of the configuration is given up, which the answer's bound_gap then says. Tuned on: 24
-/// random instances against enumeration (optimality_test), in which none was given up.
-constexpr int even_cuts = 128;
-/// Forecasts spent at the end on plans to compare the answer with.
-/// Tuned on: find_plan_test, whose answers have all four alternatives.
-constexpr int even_comparisons = 24;
-/// Forecasts, and steps of the search (bounds, most of them). What is left then is in the answer's bound_gap.
-/// Set, not tuned: no measurement backs it yet.
-constexpr std::int64_t even_forecasts = 4'000;
-constexpr int even_steps = 400'000;
-/// Configurations that the memory bound excludes which are forecast to find the nearest miss.
-/// Tuned on: find_plan_test.
-constexpr std::size_t even_misses = 6;
 /// A microbatch is believed up to so many times the largest one that was measured.
 /// Set, not tuned: no measurement backs it yet.
 constexpr std::int64_t believed_microbatch = 16;
-
-// Bound ranks.
-
-/// Plans over the pool of the ranks' devices that are bound to the ranks and forecast there.
-/// Set, not tuned: no measurement backs it yet.
-constexpr int bound_alternatives = 8;
 
 /// Plans among which the one that is best with certainty is chosen: the best forecasts of every shape.
 /// Set, not tuned: no measurement backs it yet.

@@ -116,11 +116,6 @@ void ProgramForecaster::add_transports(const program::Program& program, Forecast
   forecast.transports = uses_of(transports);
 }
 
-Seconds ProgramForecaster::lower_bound(const plan::Plan& plan) const {
-  plan::require_valid(plan, "plan");
-  return bound_of_plan(*this, state_->elements, plan);
-}
-
 LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer, const model::LayerShape& shape, plan::Recompute recompute,
                                           const std::string& device_type, const std::vector<Rank>& devices) const {
   State& state = *state_;
@@ -140,38 +135,8 @@ LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer,
   return state.layers[key] = bound_of_layer(state.cost, model, layer, shape, recompute, device_type, devices);
 }
 
-Seconds ProgramForecaster::message_bound(const model::Config& model, const model::LayerShape& shape, const std::vector<Rank>& from,
-                                         const std::vector<Rank>& to) const {
-  if (from.empty() || to.empty()) return {};
-  // Members of tensor-parallel groups send a piece each. Where they gather the pieces behind it, that may take no time beside a slow link.
-  const auto& described = state_->runtime.layers;
-  const bool in_pieces = shape.sequence_parallel || !described || described->scattered;
-  const auto widest = static_cast<std::int64_t>(std::max(from.size(), to.size()));
-  const std::int64_t tokens = in_pieces ? shape.tokens() / widest : shape.tokens();
-  return state_->cost.message(from.front(), to.front(), tokens * model.hidden * element_size(shape.precision)).time;
-}
-
 Seconds ProgramForecaster::optimizer_bound(std::int64_t elements, Precision precision, const std::string& device_type) const {
   return state_->cost.adamw(device_type, elements, precision).time;
-}
-
-Seconds ProgramForecaster::sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const {
-  if (ranks.size() < 2 || elements <= 0) return {};
-  constexpr Bytes fp32{4};
-  program::Group group{program::Group::Kind::data, ranks};
-  if (state_->runtime.layers) group.algorithm = program::Group::Algorithm::library, group.most = state_->runtime.layers->reduction_rate;
-  if (state_->runtime.library_all_reduce) group.algorithm = program::Group::Algorithm::library_all_reduce;
-  const auto seconds = [&] { return state_->cost.collective(program::CollectiveKind::all_reduce, group, elements * fp32, fp32).time; };
-  Seconds least = seconds();
-  // Members of other shards may stand otherwise than these, so that some of the levels fall away.
-  const auto all = program::subgroups_of({ranks}, state_->runtime.placement);
-  for (std::size_t levels = 1; levels < std::size_t{1} << all.size(); ++levels) {
-    group.subgroups.clear();
-    for (std::size_t l = 0; l < all.size(); ++l)
-      if ((levels >> l & 1) != 0) group.subgroups.push_back(all[l]);
-    least = std::min(least, seconds());
-  }
-  return least;
 }
 
 Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int last, const model::LayerShape& shape,

@@ -41,10 +41,8 @@ class LayerCostsBuilder {
     count_elements();
     for (int type = 0; type < static_cast<int>(device_pool_.types.size()); ++type) {
       const PoolType& t = device_pool_.types[at(type)];
-      for (int tensor = 1; tensor <= std::min({t.widest, model::largest_tensor_parallel(request_.model), t.count}); tensor *= 2)
-        add(type, tensor);
-      const int fixed = request_.constraints.tensor.value_or(1);
-      if (!std::has_single_bit(static_cast<unsigned>(fixed)) && fixed <= t.count && costs_.is_ours) add(type, fixed);
+      for (const int tensor : device_pool_.degrees)
+        if (tensor <= std::min(t.widest, t.count)) add(type, tensor);
     }
     return std::move(costs_);
   }

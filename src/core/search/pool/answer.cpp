@@ -21,9 +21,9 @@ std::string space() {
       in_words(schedule::schedule_kinds()), ", sequence parallelism and sharded optimizer, if the runtime supports them");
 }
 
-Evaluated evaluated(const Forecasted& from) {
+Evaluated evaluated(const Forecasted& from, const PlanEvaluator& evaluator) {
   Evaluated out;
-  out.plan = from.evaluation.plan;
+  out.plan = evaluator.seated(from.evaluation.plan);
   out.forecast = from.evaluation.forecast;
   out.value = from.value;
   out.devices = from.evaluation.devices;
@@ -37,11 +37,12 @@ std::string type_of(const Evaluation& evaluation, Rank rank) {
   return "";
 }
 
-Miss miss_of(const Evaluation& evaluation) {
+Miss miss_of(const Evaluation& evaluation, const PlanEvaluator& evaluator) {
   const auto& short_of = *evaluation.tightest;
   Miss miss;
-  miss.plan = evaluation.plan;
+  miss.plan = evaluator.seated(evaluation.plan);
   miss.stage = short_of.stage;
+  if (evaluator.on_ranks()) miss.rank = short_of.rank;
   miss.device_type = short_of.device_type.empty() ? type_of(evaluation, short_of.rank) : short_of.device_type;
   miss.needed = short_of.needed, miss.limit = short_of.limit;
   miss.memory = short_of.memory;
@@ -63,7 +64,7 @@ bool has_groups_of_the_pool(const plan::Plan& plan, const DevicePool& device_poo
 std::string change_that_fits(const Evaluation& miss, const DevicePool& device_pool, bool stopped, PlanEvaluator& evaluator,
                              const LargerPool& larger_pool) {
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::ChangedPlan> {
-    const auto evaluation = has_groups_of_the_pool(changed, device_pool) ? evaluator.forecast(unbound(changed)) : std::nullopt;
+    const auto evaluation = has_groups_of_the_pool(changed, device_pool) ? evaluator.forecast_elsewhere(unbound(changed)) : std::nullopt;
     if (!evaluation) return std::nullopt;
     return simulate::ChangedPlan{evaluation->forecast.iteration,
                                  evaluation->tightest ? evaluation->tightest->limit - evaluation->tightest->needed : Bytes{}};
@@ -77,6 +78,20 @@ std::string change_that_fits(const Evaluation& miss, const DevicePool& device_po
   return remedy ? text(remedy->change, " would fit, on ", remedy->more_devices, " more devices") : "";
 }
 
+/// Degrees that are fixed and that no devices of the pool make up; empty where that is not why.
+std::string impossible_degrees(const DevicePool& device_pool) {
+  const Constraints& fixed = device_pool.request.constraints;
+  const int tensor = fixed.tensor.value_or(1), own = fixed.pipeline.value_or(std::max<int>(1, std::ssize(device_pool.cuts) - 1));
+  const auto widest = std::ranges::max(device_pool.types, {}, &PoolType::widest).widest;
+  if (tensor > widest)
+    return text("tensor-parallel groups of ", tensor, " devices do not fit inside one host: the largest has ", widest,
+                "; give a smaller tensor degree");
+  if (const int needed = fixed.data.value_or(1) * own * tensor; needed > device_pool.devices)
+    return text("the degrees that are fixed take ", needed, " devices, and there are ", device_pool.devices,
+                "; give smaller ones or more devices");
+  return "";
+}
+
 std::string why_none(const DevicePool& device_pool, const Refine& refine, bool stopped, PlanEvaluator& evaluator,
                      const std::optional<Miss>& miss) {
   if (refine.nearest_to_limits()) {
@@ -85,6 +100,7 @@ std::string why_none(const DevicePool& device_pool, const Refine& refine, bool s
                 " ", limits_in_words(device_pool.request.objective.limits, nearest.forecast, nearest.devices),
                 "; loosen the limit or widen the pool");
   }
+  if (const std::string degrees = impossible_degrees(device_pool); !degrees.empty()) return degrees;
   if (!refine.nearest_miss())
     return stopped ? "stopped before any plan was found"
            : evaluator.first_refusal().empty()
@@ -139,24 +155,26 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
   if (refine.found().empty()) {
     if (refine.nearest_miss() && !refine.nearest_to_limits()) {
       const Evaluation& nearest = refine.nearest_miss()->evaluation;
-      answer.nearest_miss = miss_of(nearest);
+      answer.nearest_miss = miss_of(nearest, evaluator);
       answer.nearest_miss->change = change_that_fits(nearest, device_pool, effort.stopped, evaluator, larger_pool);
     }
     answer.no_plan_reason = why_none(device_pool, refine, effort.stopped, evaluator, answer.nearest_miss);
     return answer;
   }
   const Forecasted& best = refine.found().front();
-  answer.best = ranked(evaluated(best));
+  const Evaluated winner = evaluated(best, evaluator);
+  answer.best = ranked(winner);
   answer.binding = binding_of(device_pool.request, device_pool.profile, *answer.best);
   answer.bound_gap = std::clamp(1 - floor.bound / best.value, 0.0, 1.0);
   if (device_pool.request.wants_proof && (!floor.potentials.empty() || !floor.cases.empty())) answer.proof = std::move(floor);
   answer.finished = answer.bound_gap <= device_pool.request.tolerance;
-  const auto tell = [&](const Forecasted& other) {
+  const auto tell = [&](const Forecasted& one) {
+    const Evaluated other = evaluated(one, evaluator);
     const auto same = [&](const RankedPlan& known) {  // plans of one shape may differ in what a change to them moves
-      return device_pool.request.previous ? known.plan == other.evaluation.plan : alike(known.plan, other.evaluation.plan);
+      return device_pool.request.previous ? known.plan == other.plan : alike(known.plan, other.plan);
     };
     if (same(*answer.best) || std::ranges::any_of(answer.alternatives, same)) return;
-    answer.alternatives.push_back(alternative(evaluated(other), evaluated(best), device_pool.request.objective.goal));
+    answer.alternatives.push_back(alternative(other, winner, device_pool.request.objective.goal));
   };
   for (std::size_t i = 1; i < refine.found().size() && std::ssize(answer.alternatives) < device_pool.request.alternatives; ++i)
     tell(refine.found()[i]);

@@ -30,13 +30,18 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, st
     least_fill_ = std::min(least_fill_, schedule::schedule_of(other).fill(1, device_pool_.request.global_batch, 2));
   const PlanRequest& request = device_pool_.request;
   const Constraints& fixed = request.constraints;
-  const int largest = device_pool_.devices <= tuning::huge_pool ? largest_microbatch : tuning::largest_microbatch_of_huge;
-  for (int m = 1; m <= std::min(request.global_batch, largest); m *= 2) microbatches_.push_back(m);
+  const int most = device_pool_.largest_microbatch;
+  const int largest = device_pool_.devices <= tuning::huge_pool ? most : std::min(most, tuning::largest_microbatch_of_huge);
+  for (int m = 1; m <= largest; m *= 2) microbatches_.push_back(m);
   if (fixed.microbatch) microbatches_ = {*fixed.microbatch};
   for (const PoolType& type : device_pool_.types) {
     auto& all = degrees_.emplace_back();
-    for (int degree = 1; degree <= std::min({type.widest, model::largest_tensor_parallel(request.model), type.count}); degree *= 2)
-      if (fixed.tensor.value_or(degree) == degree) all.push_back(degree);
+    const auto fits = [&](int degree) {
+      return degree <= std::min(type.widest, type.count) &&
+             (std::has_single_bit(static_cast<unsigned>(degree)) || type.per_node % degree == 0);
+    };
+    for (const int degree : device_pool_.degrees)
+      if (fixed.tensor ? degree == *fixed.tensor && degree <= std::min(type.widest, type.count) : fits(degree)) all.push_back(degree);
   }
   const int deepest = std::min(request.model.layers(), device_pool_.devices);
   for (int p = 1; p <= deepest; p += p < tuning::deepest_by_ones ? 1 : p < 2 * tuning::deepest_by_ones ? 4 : 8) depths_.push_back(p);

@@ -111,6 +111,7 @@ plan::Plan plan_of(const CandidatePlan& candidate, const DevicePool& device_pool
 
 bool is_as_asked(const CandidatePlan& candidate, const DevicePool& device_pool) {
   const PlanRequest& request = device_pool.request;
+  if (!device_pool.takes_first_ranks(candidate)) return false;
   if (request.restrictions == Restrictions{} && request.constraints == Constraints{}) return true;
   const plan::Plan plan = plan_of(candidate, device_pool);
   return keeps_restrictions(plan, request.restrictions) && keeps(plan, request.constraints);

@@ -9,13 +9,8 @@ namespace flotilla::search::pool {
 
 constexpr int largest_microbatch = 64;  ///< sequences
 
-/// Whether plans are searched with microbatches of so many sequences, where somebody asks for them.
-constexpr bool is_searched(int microbatch) {
-  return microbatch <= largest_microbatch || std::has_single_bit(static_cast<unsigned>(microbatch));
-}
-
-/// A small number for each size of microbatch: every one up to the largest that is searched, above it (of plans that run now) powers of
-/// two.
+/// A small number for each size of microbatch: every one up to the largest that is searched; above it, of plans that run now and of sizes
+/// that are fixed, one for each power of two.
 constexpr std::size_t number_of_size(int microbatch) {
   constexpr int last_bits = std::bit_width(static_cast<unsigned>(largest_microbatch));
   const int above = microbatch <= largest_microbatch ? 0 : std::bit_width(static_cast<unsigned>(microbatch)) - last_bits;

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 
 #include "../check_request.hpp"
 #include "candidate_plan.hpp"
 
 namespace flotilla::search::pool {
-DevicePool::DevicePool(const PlanRequest& r, const cluster::Profile& library)
+DevicePool::DevicePool(const PlanRequest& r, const cluster::Profile& library, const cluster::Profile* ranks)
     : request{r}, profile{library}, cuts{cuts_of_devices(r.constraints)} {
   profile = with_node_sizes(std::move(profile), r.pool);
   // By name, so that the answer does not depend on the order in which somebody lists the pool.
@@ -16,9 +17,12 @@ DevicePool::DevicePool(const PlanRequest& r, const cluster::Profile& library)
   for (const PoolEntry& entry : r.pool)
     if (entry.count > 0) count_nodes(entry, library, nodes[{entry.device_type, entry.zone}]);
   for (const auto& [key, there] : nodes) add(key.first, key.second, there.devices + there.rest);
+  largest_microbatch = std::min({r.global_batch, pool::largest_microbatch, largest_believed()});
+  set_degrees();
   set_prices();
   forget_the_rest();
   list_devices();
+  if (ranks != nullptr) list_ranks(*ranks);
   for (Place& place : places) {
     place.zone_number = static_cast<int>(std::ranges::find(zones, place.zone) - zones.begin());
     if (at(place.zone_number) == zones.size()) zones.push_back(place.zone);
@@ -46,6 +50,28 @@ void DevicePool::add(const std::string& device_type, const std::string& zone, in
   types.back().count += count;
   types.back().places.push_back(static_cast<int>(places.size()));
   places.push_back({static_cast<int>(types.size()) - 1, zone, count, Rank{0}});
+}
+
+/// Beyond a multiple of what was measured times are no longer believed: caches that held a smaller microbatch's activations hold no larger
+/// one's.
+int DevicePool::largest_believed() const {
+  std::int64_t tokens = 0;
+  for (const auto& time : profile.operation_times)
+    if (time.precision == request.precision) tokens = std::max(tokens, std::int64_t{time.sequences} * time.length);
+  if (tokens <= 1) return request.global_batch;
+  const auto believed = tuning::believed_microbatch * tokens / std::max(1, request.length);
+  return static_cast<int>(std::clamp<std::int64_t>(believed, 1, request.global_batch));
+}
+
+void DevicePool::set_degrees() {
+  const int most = model::largest_tensor_parallel(request.model), fixed = request.constraints.tensor.value_or(1);
+  const auto divides_a_node = [&](int degree) {
+    return std::ranges::any_of(types, [&](const PoolType& type) { return type.per_node % degree == 0; });
+  };
+  const auto largest_node = std::ranges::max(types, {}, &PoolType::per_node).per_node;
+  for (int degree = 1; degree <= most; ++degree)
+    if (std::has_single_bit(static_cast<unsigned>(degree)) || degree == fixed || (degree <= largest_node && divides_a_node(degree)))
+      degrees.push_back(degree);
 }
 
 void DevicePool::set_prices() {
@@ -85,9 +111,30 @@ void DevicePool::list_devices() {
   }
 }
 
+void DevicePool::list_ranks(const cluster::Profile& known) {
+  for (const Place& place : places) {
+    auto& own = ranks_.emplace_back();
+    for (const auto& device : known.devices)
+      if (device.type == types[at(place.type)].name && device.zone == place.zone) own.push_back(device.rank.value);
+    std::ranges::sort(own);
+  }
+}
+
+bool DevicePool::takes_first_ranks(const CandidatePlan& candidate) const {
+  if (ranks_.empty()) return true;
+  std::vector<std::int64_t> taken(places.size(), 0);
+  for (const PipelineReplica& pipeline : candidate.pipelines)
+    for (const Slot& slot : pipeline.slots) taken[at(slot.place)] += std::int64_t{pipeline.count} * slot.tensor;
+  const auto all = std::accumulate(taken.begin(), taken.end(), std::int64_t{0});
+  for (std::size_t p = 0; p < ranks_.size(); ++p)
+    if (std::ranges::lower_bound(ranks_[p], all) - ranks_[p].begin() != taken[p]) return false;
+  return true;
+}
+
 int DevicePool::groups(int place, int tensor, int some) const {
   const auto per_node = static_cast<unsigned>(types[at(places[at(place)].type)].per_node);
-  if ((per_node & (per_node - 1)) == 0) return some >> std::countr_zero(static_cast<unsigned>(tensor));  // both divide one another
+  if (std::has_single_bit(per_node) && std::has_single_bit(static_cast<unsigned>(tensor)))
+    return some >> std::countr_zero(static_cast<unsigned>(tensor));  // both divide one another
   return groups_of_nodes(static_cast<int>(per_node), tensor, some);
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,16 +37,18 @@ struct PoolType {
 class DevicePool {
  public:
   /// Of a checked request; throws Error{bad_input} where a price is missing. The pool's devices are listed in `profile`, place by place,
-  /// node by node.
-  DevicePool(const PlanRequest&, const cluster::Profile& library);
+  /// node by node. `ranks`: whose devices they are; plans then take the first ones, as many as they need.
+  DevicePool(const PlanRequest&, const cluster::Profile& library, const cluster::Profile* ranks = nullptr);
 
-  /// Tensor-parallel groups of that degree, a power of two, each inside a node or in whole ones.
+  /// Tensor-parallel groups of that degree, each inside a node or in whole ones.
   int groups(int place, int tensor) const { return groups(place, tensor, places[at(place)].count); }
   /// The same of `some` of the place's devices.
   int groups(int place, int tensor, int some) const;
   /// Whether the nodes of the pool hold the devices, every tensor-parallel group inside one node or in whole ones.
   bool holds(const plan::Plan&) const;
   bool holds(const CandidatePlan&) const;
+  /// Where the devices are ranks: whether none of them is left idle before one that works, as plan::validate asks for.
+  bool takes_first_ranks(const CandidatePlan&) const;
   bool by_throughput() const { return request.objective.goal == Goal::throughput; }
 
   const PlanRequest& request;
@@ -55,6 +58,10 @@ class DevicePool {
   cluster::Profile profile;
   std::vector<int> cuts;  ///< by constraints: layer boundaries of all stages; empty: searched
   int devices = 0;
+  /// Of tensor-parallel groups, ascending: powers of two, divisors of nodes that have other sizes, and the one that is fixed.
+  std::vector<int> degrees;
+  bool has_degree(int tensor) const { return std::ranges::binary_search(degrees, tensor); }
+  int largest_microbatch = 1;  ///< in sequences: of the batch, as far as times are believed
 
  private:
   /// Tensor-parallel groups of one degree.
@@ -72,8 +79,13 @@ class DevicePool {
   void count_nodes(const PoolEntry&, const cluster::Profile& library, Nodes&) const;
   void add(const std::string& device_type, const std::string& zone, int count);
   void list_devices();
+  void list_ranks(const cluster::Profile&);
   void forget_the_rest();
   void set_prices();
+  int largest_believed() const;
+  void set_degrees();
+
+  std::vector<std::vector<int>> ranks_;  ///< by place, ascending; empty: the devices are nobody's
 };
 
 }  // namespace flotilla::search::pool

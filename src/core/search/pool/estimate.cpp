@@ -9,7 +9,7 @@ namespace flotilla::search::pool {
 
 std::vector<int> Estimator::sizes() const {
   std::vector<int> all;
-  const int most = std::min(device_pool_.request.global_batch, largest_microbatch);
+  const int most = device_pool_.largest_microbatch;
   for (int m = 1; m <= most; m = balances() ? m + 1 : m * 2) all.push_back(m);
   const auto& fixed = device_pool_.request.constraints.microbatch;
   if (fixed && std::ranges::find(all, *fixed) == all.end()) all.push_back(*fixed);

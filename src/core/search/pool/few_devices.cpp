@@ -102,8 +102,11 @@ bool CandidateGenerator::holds(const CandidatePlan& candidate) const {
 /// The next of all degrees by stage; false after the last.
 bool CandidateGenerator::next_degrees(std::vector<int>& degrees) const {
   for (int& degree : degrees) {
-    degree *= 2;
-    if (degree <= std::min(model::largest_tensor_parallel(device_pool_.request.model), tuning::few_devices)) return true;
+    const auto wider = std::ranges::upper_bound(device_pool_.degrees, degree);
+    if (wider != device_pool_.degrees.end() && *wider <= tuning::few_devices) {
+      degree = *wider;
+      return true;
+    }
     degree = 1;
   }
   return false;

@@ -13,7 +13,7 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr double bytes_of_moments = 8, bytes_of_fp32_copy = 4;  // bytes for an element, of Adam
-constexpr int microbatches = 3;                                 // of the small plan: stage s of 3 keeps 3 - s of them
+constexpr int small_microbatches = 3;                           // of the small plan: stage s of 3 keeps 3 - s of them
 
 double bytes(const simulate::MemoryForecast& memory, program::Category category) {
   return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
@@ -71,6 +71,9 @@ model::LayerShape shape_of(const PlanRequest& request, int tensor, int microbatc
 }  // namespace
 
 LayerCostTable::LayerCostTable(const DevicePool& device_pool, PlanEvaluator& evaluator) : device_pool_{device_pool}, evaluator_{evaluator} {
+  std::ranges::copy_if(device_pool.degrees, std::back_inserter(other_degrees_),
+                       [](int degree) { return !std::has_single_bit(static_cast<unsigned>(degree)); });
+  const std::size_t degrees = powers + other_degrees_.size();
   references_.resize(device_pool.types.size() * degrees * modes * layouts);
   known_.resize(references_.size() * numbers_of_sizes);
   least_passes_.resize(known_.size());
@@ -170,7 +173,7 @@ plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count,
 
 std::optional<Evaluation> LayerCostTable::forecast_small_plan(const Way& way, int microbatch, int count) {
   const plan::Plan plan = small_plan(way, microbatch, count, std::array{1, device_pool_.request.model.blocks, 1});
-  auto evaluation = evaluator_.forecast(plan);
+  auto evaluation = evaluator_.forecast_elsewhere(plan);
   if (evaluation || way.tensor > device_pool_.types[at(way.type)].per_node) return evaluation;
   return evaluator_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
 }
@@ -181,7 +184,7 @@ const std::array<double, 3>* LayerCostTable::held_once(const Way& way, const Eva
   auto& known = held_[index({0, way.tensor, way.recompute, way.shares_tokens})];
   if (known) return &*known;
   std::optional<Evaluation> own;
-  if (!of_one_sequence) own = forecast_small_plan(way, 1, microbatches);
+  if (!of_one_sequence) own = forecast_small_plan(way, 1, small_microbatches);
   const Evaluation* many = of_one_sequence ? of_one_sequence : own ? &*own : nullptr;
   const auto one = many ? forecast_small_plan(way, 1, 1) : std::nullopt;
   if (!one) return nullptr;
@@ -190,7 +193,7 @@ const std::array<double, 3>* LayerCostTable::held_once(const Way& way, const Eva
   for (std::size_t s = 0; s < kinds.size(); ++s) {
     const double all = bytes(kinds[s]->memory, program::Category::activations);
     const double first = bytes(alone[s]->memory, program::Category::activations);
-    const int in_flight = microbatches - static_cast<int>(s);
+    const int in_flight = small_microbatches - static_cast<int>(s);
     const double each = in_flight > 1 ? (all - first) / (in_flight - 1) : all;
     (*known)[s] = each > 0 ? std::max(0.0, all / each - in_flight) : 0;
   }
@@ -221,7 +224,7 @@ std::optional<LayerCostTable::Reference> LayerCostTable::measure_reference(const
   const PlanRequest& request = device_pool_.request;
   const int most = std::min(largest_microbatch, static_cast<int>(std::bit_floor(static_cast<unsigned>(request.global_batch))));
   const auto of = [&](int microbatch, std::initializer_list<int> layers) {
-    return evaluator_.stage_costs(small_plan(way, microbatch, microbatches, {layers.begin(), layers.size()}), request.model);
+    return evaluator_.stage_costs(small_plan(way, microbatch, small_microbatches, {layers.begin(), layers.size()}), request.model);
   };
   const auto one = of(1, {2, 1, 2}), two = of(1, {3, 2, 3}), large = of(most, {1, 1, 2}), whole = of(1, {3}), large_whole = of(most, {3});
   if (!one || !two || !large || !whole || !large_whole) return std::nullopt;
@@ -230,12 +233,12 @@ std::optional<LayerCostTable::Reference> LayerCostTable::measure_reference(const
   LayerCostSample& sample = known.one;
   sample.usable = true;
   sample.block = difference(part(two, 1), part(one, 1));
-  sample.block.activations /= microbatches - 1;
-  sample.once = part(one, 1).activations - (microbatches - 1) * sample.block.activations;
-  known.once_of_most = part(large, 1).activations - (microbatches - 1) * sample.block.activations * most;
+  sample.block.activations /= small_microbatches - 1;
+  sample.once = part(one, 1).activations - (small_microbatches - 1) * sample.block.activations;
+  known.once_of_most = part(large, 1).activations - (small_microbatches - 1) * sample.block.activations * most;
   sample.embedding = difference(part(one, 0), sample.block), sample.head = difference(part(one, 2), sample.block);
-  sample.embedding.activations = std::max(0.0, (part(one, 0).activations - sample.once) / microbatches - sample.block.activations);
-  sample.embedding_alone = part(large, 0).activations / (microbatches * most);
+  sample.embedding.activations = std::max(0.0, (part(one, 0).activations - sample.once) / small_microbatches - sample.block.activations);
+  sample.embedding_alone = part(large, 0).activations / (small_microbatches * most);
   sample.head.activations = std::max(0.0, part(one, 2).activations - sample.once - sample.block.activations);
   const double layers = sample.embedding.activations + sample.block.activations + sample.head.activations;
   sample.once_in_one_stage = part(whole, 0).activations - layers;
@@ -275,7 +278,7 @@ std::unique_ptr<LayerCostSample> LayerCostTable::from_reference(const Reference&
 std::unique_ptr<LayerCostSample> LayerCostTable::measure_plan(const Way& way, int microbatch) {
   ++taken_;
   auto layer_cost = std::make_unique<LayerCostSample>();
-  const auto evaluation = forecast_small_plan(way, microbatch, microbatches);
+  const auto evaluation = forecast_small_plan(way, microbatch, small_microbatches);
   const auto* held = evaluation ? held_once(way, microbatch == 1 ? &*evaluation : nullptr) : nullptr;
   if (!held) return layer_cost;
   layer_cost->usable = true;
@@ -286,10 +289,10 @@ std::unique_ptr<LayerCostSample> LayerCostTable::measure_plan(const Way& way, in
   for (std::size_t s = 0; s < parts.size(); ++s) {
     using enum simulate::Activity;
     const auto& [memory, b] = std::tie(kinds[s]->memory, kinds[s]->breakdown);
-    const int in_flight = microbatches - static_cast<int>(s);
+    const int in_flight = small_microbatches - static_cast<int>(s);
     const double each = bytes(memory, program::Category::activations) / (in_flight + (*held)[s]);
     *parts[s] = part_of(memory, layers[s], device_pool_.request.precision);
-    parts[s]->pass = (b[forward] + b[backward] + b[recompute] + b[tensor_collective]).value / microbatches / layers[s];
+    parts[s]->pass = (b[forward] + b[backward] + b[recompute] + b[tensor_collective]).value / small_microbatches / layers[s];
     parts[s]->update = b[optimizer].value / layers[s];
     parts[s]->activations = each / layers[s];
     once = std::max(once, each * (*held)[s]);

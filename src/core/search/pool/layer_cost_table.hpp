@@ -66,7 +66,7 @@ class LayerCostTable {
   std::optional<std::array<simulate::LayerBound, 3>> layer_bounds(int type, int tensor, int microbatch, plan::Recompute,
                                                                   bool sequence_parallel) const;
   /// Of our runtime; nullptr for a described one.
-  const simulate::BoundedForecaster* bounds() const { return bounds_.get(); }
+  const simulate::ProgramForecaster* bounds() const { return bounds_.get(); }
   bool knows(int type, int tensor, int microbatch, plan::Recompute recompute) const {
     return known_[index({type, tensor, recompute, shares_tokens(tensor, false)}, microbatch)] != nullptr;
   }
@@ -82,12 +82,19 @@ class LayerCostTable {
   bool shares_tokens(int tensor, bool asked) const {
     return tensor > 1 && device_pool_.request.constraints.sequence_parallel.value_or(asked);
   }
-  static constexpr std::size_t degrees = 16, modes = 3, layouts = 2;  // layouts: of tokens, whole or shared
-  static std::size_t index(const Way& way) {
-    const auto degree = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(way.tensor)) - 1);
-    return ((at(way.type) * degrees + degree) * modes + static_cast<std::size_t>(way.recompute)) * layouts + (way.shares_tokens ? 1 : 0);
+  static constexpr std::size_t powers = 16, modes = 3, layouts = 2;  // layouts: of tokens, whole or shared
+  /// Of powers of two their logarithms, then what else the pool has.
+  std::size_t number_of_degree(int tensor) const {
+    const auto unsigned_degree = static_cast<unsigned>(tensor);
+    if (std::has_single_bit(unsigned_degree)) return at(std::bit_width(unsigned_degree) - 1);
+    return powers + at(std::ranges::find(other_degrees_, tensor) - other_degrees_.begin());
   }
-  static std::size_t index(const Way& way, int microbatch) { return index(way) * numbers_of_sizes + number_of_size(microbatch); }
+  std::size_t index(const Way& way) const {
+    const std::size_t degrees = powers + other_degrees_.size();
+    return ((at(way.type) * degrees + number_of_degree(way.tensor)) * modes + static_cast<std::size_t>(way.recompute)) * layouts +
+           (way.shares_tokens ? 1 : 0);
+  }
+  std::size_t index(const Way& way, int microbatch) const { return index(way) * numbers_of_sizes + number_of_size(microbatch); }
   /// The first devices of the first place that has so many; empty where none has.
   std::vector<Rank> group_of(int type, int tensor) const;
   const LeastPassTime& least_pass(const Way& way, int microbatch) {
@@ -119,9 +126,9 @@ class LayerCostTable {
   cluster::Profile first_devices_;                          ///< of each type's places
   std::unique_ptr<simulate::ProgramForecaster> bounds_;     ///< of what runs on them
   std::vector<std::optional<LeastPassTime>> least_passes_;  ///< as known_
-  std::vector<std::unique_ptr<LayerCostSample>>
-      known_;  ///< by way (type, logarithm of the degree, recomputation, shared tokens) and size of microbatch
+  std::vector<std::unique_ptr<LayerCostSample>> known_;     ///< by way (type, degree, recomputation, shared tokens) and size of microbatch
   std::vector<std::optional<std::array<double, 3>>> held_;  ///< by way, on whatever type
+  std::vector<int> other_degrees_;                          ///< that are no powers of two
   std::vector<std::optional<Reference>> references_;        ///< by way
   std::array<double, 3> elements_{};                        ///< of embedding, a block and the head
   double token_embedding_share_ = 0;                        ///< of the embedding's elements

@@ -28,7 +28,7 @@ void CandidateGenerator::chains_of_all(plan::Recompute recompute, const SubPool&
   for (const bool reversed : {false, true}) {
     if (reversed) std::ranges::reverse(types);
     for (int pipelines = 1; pipelines <= device_pool_.request.global_batch; pipelines *= 2)
-      for (int tensor = 1; tensor <= model::largest_tensor_parallel(device_pool_.request.model); tensor *= 2) {
+      for (const int tensor : device_pool_.degrees) {
         Pattern pattern;
         for (const int type : types) {
           const auto& fitting = degrees(type);

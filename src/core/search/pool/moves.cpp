@@ -50,7 +50,7 @@ class Moves {
         bool sensible = true;
         for (std::size_t i = together ? 0 : c; i < (together ? other.pipelines.size() : c + 1); ++i) {
           int& m = other.pipelines[i].microbatch;
-          sensible = sensible && (larger ? m * 2 <= std::min(device_pool_.request.global_batch, largest_microbatch) : m > 1);
+          sensible = sensible && (larger ? m * 2 <= device_pool_.largest_microbatch : m > 1);
           m = larger ? m * 2 : std::max(1, m / 2);
         }
         if (sensible && visit_(std::move(other))) return true;
@@ -68,7 +68,7 @@ class Moves {
       for (const int turns : {now + 1, now - 1}) {
         if (turns < 1 || turns > each) continue;
         const int microbatch = parts(each, turns);
-        if (microbatch == pipeline.microbatch || microbatch > largest_microbatch) continue;
+        if (microbatch == pipeline.microbatch || microbatch > device_pool_.largest_microbatch) continue;
         CandidatePlan other = candidate_;
         other.pipelines[c].microbatch = microbatch;
         if (visit_(std::move(other))) return true;
@@ -80,7 +80,7 @@ class Moves {
   /// With microbatches of at most the size that they have, of twice, and of half of it.
   bool levelled() {
     if (!levels_ || level()) return false;
-    const int most = std::min(device_pool_.request.global_batch, largest_microbatch);
+    const int most = device_pool_.largest_microbatch;
     for (const auto& [times, part] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
       CandidatePlan other = candidate_;
       other.partition = BatchPartition::balanced;
@@ -184,7 +184,7 @@ class Trades {
       if (has_blocks(candidate_, s)) other.recompute[s] = std::max(other.recompute[s], more);
     for (PipelineReplica& pipeline : other.pipelines) {
       pipeline.microbatch = static_cast<int>(pipeline.microbatch * times);
-      if (pipeline.microbatch > std::min(device_pool_.request.global_batch, largest_microbatch)) return;
+      if (pipeline.microbatch > device_pool_.largest_microbatch) return;
     }
     if (times > 1 || other.recompute != candidate_.recompute) visit_(std::move(other));
   }
@@ -205,12 +205,11 @@ class Trades {
       if (wider && pipeline.count < 2) return;
       pipeline.count = wider ? pipeline.count / 2 : pipeline.count * 2;
       if (as_many_microbatches) {
-        if (wider ? pipeline.microbatch * 2 > std::min(device_pool_.request.global_batch, largest_microbatch) : pipeline.microbatch == 1)
-          return;
+        if (wider ? pipeline.microbatch * 2 > device_pool_.largest_microbatch : pipeline.microbatch == 1) return;
         pipeline.microbatch = wider ? pipeline.microbatch * 2 : pipeline.microbatch / 2;
       }
       for (Slot& slot : pipeline.slots) {
-        if (wider ? slot.tensor * 2 > model::largest_tensor_parallel(device_pool_.request.model) : slot.tensor == 1) return;
+        if (!device_pool_.has_degree(wider ? slot.tensor * 2 : slot.tensor / 2)) return;
         slot.tensor = wider ? slot.tensor * 2 : slot.tensor / 2;
       }
     }

@@ -11,7 +11,7 @@
 
 namespace flotilla::search::pool {
 
-/// An unbound plan on devices that are invented for it.
+/// An unbound plan on devices that are invented for it, or on ranks.
 struct Evaluation {
   plan::Plan plan;  ///< unbound
   simulate::Forecast forecast;
@@ -23,11 +23,17 @@ struct Evaluation {
 /// Forecasts unbound plans.
 class PlanEvaluator {
  public:
-  PlanEvaluator(const DevicePool&, const program::Runtime&);
+  /// `ranks`: what the pool's devices are, where they are known; else devices are invented for every plan.
+  PlanEvaluator(const DevicePool&, const program::Runtime&, const simulate::ProgramForecaster* ranks = nullptr);
 
-  /// Nothing where the runtime cannot execute the plan or the profile lacks a figure that it takes. `may_stop`: nor where the request is to
-  /// stop before the plan's time is known.
+  /// Nothing where the runtime cannot execute the plan, the profile lacks a figure that it takes, or the ranks are not so on their hosts.
+  /// `may_stop`: nor where the request is to stop before the plan's time is known.
   std::optional<Evaluation> forecast(const plan::Plan&, bool may_stop = false);
+  /// The same on invented devices whatever the ranks.
+  std::optional<Evaluation> forecast_elsewhere(const plan::Plan&, bool may_stop = false);
+  /// A plan that was forecast, on the ranks if there are any.
+  plan::Plan seated(const plan::Plan&) const;
+  bool on_ranks() const { return ranks_ != nullptr; }
   /// All of it on one host, however large: for profiles of a single host, which know no links between hosts.
   std::optional<Evaluation> forecast_on_one_host(const plan::Plan&);
   /// Of every stage's fullest device what no other device has a part in; nothing is simulated.
@@ -49,9 +55,14 @@ class PlanEvaluator {
 
  private:
   Bytes process_memory(const std::vector<cluster::Device>&) const;
+  std::optional<Evaluation> forecast_on_ranks(const plan::Plan&, bool may_stop);
+  /// Nothing where the request stops first.
+  std::optional<Evaluation> forecast_on(const plan::Plan& unbound, const plan::Plan& bound, const simulate::ProgramForecaster&,
+                                        bool may_stop);
 
   const DevicePool& device_pool_;
   program::Runtime runtime_;
+  const simulate::ProgramForecaster* ranks_;
   cluster::Profile profile_;  ///< its devices are the last plan's
   std::shared_ptr<simulate::TypeCosts> types_;
   std::int64_t forecasts_ = 0;

@@ -68,7 +68,7 @@ class Reshaping {
   bool change_degree(CandidatePlan& candidate, std::size_t s, bool larger) const {
     for (PipelineReplica& pipeline : candidate.pipelines) {
       int& tensor = pipeline.slots[s].tensor;
-      if (larger ? tensor * 2 > model::largest_tensor_parallel(device_pool_.request.model) : tensor == 1) return false;
+      if (!device_pool_.has_degree(larger ? tensor * 2 : tensor / 2)) return false;
       tensor = larger ? tensor * 2 : tensor / 2;
     }
     return true;
@@ -142,9 +142,9 @@ class Reshaping {
     int idle = device_pool_.places[at(place)].count;
     for (const PipelineReplica& pipeline : candidate_.pipelines)
       for (const Slot& slot : pipeline.slots) idle -= slot.place == place ? slot.tensor * pipeline.count : 0;
-    const int most = std::min(device_pool_.types[at(device_pool_.places[at(place)].type)].widest,
-                              model::largest_tensor_parallel(device_pool_.request.model));
-    return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(idle / groups, 0, most))));
+    const int most = std::min(idle / groups, device_pool_.types[at(device_pool_.places[at(place)].type)].widest);
+    const auto wider = std::ranges::upper_bound(device_pool_.degrees, most);
+    return wider == device_pool_.degrees.begin() ? 0 : *std::prev(wider);
   }
 
   /// Half as many stages in twice as many pipelines: of every two neighbours each becomes a stage with the layers of both.

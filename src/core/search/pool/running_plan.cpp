@@ -27,7 +27,7 @@ std::optional<PipelineReplica> column_of(const plan::Plan& plan, std::size_t rep
   for (int s = 0; s < plan::own_stages(plan); ++s) {
     const plan::Stage& stage = plan.stages[at(s)];
     const int place = place_of(stage.replicas[replica], device_pool);
-    if (place < 0 || !is_power_of_two(stage.replicas[replica].tensor_parallel)) return std::nullopt;
+    if (place < 0 || !device_pool.has_degree(stage.replicas[replica].tensor_parallel)) return std::nullopt;
     pipeline.slots.push_back({place, stage.replicas[replica].tensor_parallel});
   }
   return pipeline;

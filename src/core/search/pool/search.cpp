@@ -7,6 +7,7 @@
 #include "answer.hpp"
 #include "candidate_generator.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/search/binding.hpp"
 #include "refine.hpp"
 #include "running_plan.hpp"
 #include "uneven_pipeline_search.hpp"
@@ -15,7 +16,14 @@
 namespace flotilla::search::pool {
 namespace {
 
-PlanAnswer search_for_plan(const PlanRequest&, const cluster::Profile& library, const program::Runtime&, const LargerPool&);
+/// What plans are made of and forecast with: the library of types and links, the runtime, and the ranks if the pool is bound to some.
+struct Basis {
+  const cluster::Profile& library;
+  const program::Runtime& runtime;
+  const simulate::ProgramForecaster* ranks;
+};
+
+PlanAnswer search_for_plan(const PlanRequest&, const Basis&, const LargerPool&);
 
 /// A plan as a candidate, its batch dealt anew.
 std::optional<CandidatePlan> revived(const plan::Plan& plan, Estimator& estimate) {
@@ -35,21 +43,19 @@ void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refin
 }
 
 /// The best plans for another request, forecast for this one.
-void try_plans_for(const PlanRequest& other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
-                   Refine& refine) {
-  const auto answer = search_for_plan(other, library, runtime, [] { return std::nullopt; });
+void try_plans_for(const PlanRequest& other, const Basis& basis, Estimator& estimate, Refine& refine) {
+  const auto answer = search_for_plan(other, basis, [] { return std::nullopt; });
   if (!answer.best) return;
   std::vector<RankedPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
   for (const RankedPlan& one : all) {
     if (const auto candidate = revived(one.plan, estimate)) refine.attempt(*candidate);
-    refine.attempt(one.plan);
+    refine.attempt(unbound(one.plan));
   }
 }
 
 /// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
-void try_by_what_is_limited(PlanRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
-                            Refine& refine) {
+void try_by_what_is_limited(PlanRequest other, const Basis& basis, Estimator& estimate, Refine& refine) {
   Objective& objective = other.objective;
   if (objective.limits.usd_per_iteration && objective.goal != Goal::cost) {
     objective.goal = Goal::cost;
@@ -60,21 +66,20 @@ void try_by_what_is_limited(PlanRequest other, const cluster::Profile& library, 
   } else {
     return;
   }
-  try_plans_for(other, library, runtime, estimate, refine);
+  try_plans_for(other, basis, estimate, refine);
 }
 
 /// What is best without any limit may keep them, whatever was estimated.
-void try_without_limits(PlanRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
-                        Refine& refine) {
+void try_without_limits(PlanRequest other, const Basis& basis, Estimator& estimate, Refine& refine) {
   if (other.objective.limits == Limits{}) return;
   other.objective.limits = {};
-  try_plans_for(other, library, runtime, estimate, refine);
+  try_plans_for(other, basis, estimate, refine);
 }
 
-PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
-                           const LargerPool& larger_pool) {
-  DevicePool device_pool{request, library};
-  PlanEvaluator evaluator{device_pool, runtime};
+PlanAnswer search_for_plan(const PlanRequest& request, const Basis& basis, const LargerPool& larger_pool) {
+  const program::Runtime& runtime = basis.runtime;
+  DevicePool device_pool{request, basis.library, basis.ranks ? &basis.ranks->profile() : nullptr};
+  PlanEvaluator evaluator{device_pool, runtime, basis.ranks};
   LayerCostTable layer_cost_table{device_pool, evaluator};
   Network network{device_pool, evaluator};
   widen_groups(device_pool, layer_cost_table, network);
@@ -90,8 +95,8 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
   if (!good_enough) {
     PlanRequest other = request;
     other.previous.reset();
-    if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
-    try_without_limits(other, library, runtime, estimate, refine);
+    if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, basis, estimate, refine);
+    try_without_limits(other, basis, estimate, refine);
     refine.improve();
     if (!refine.is_near(floor.bound)) refine.anneal(list);
   }
@@ -106,7 +111,7 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
 }
 
 /// Whether a pool so many times as large holds a plan; nothing where it cannot be planned.
-std::optional<bool> holds_a_plan(const PlanRequest& request, int times, const cluster::Profile& library, const program::Runtime& runtime) {
+std::optional<bool> holds_a_plan(const PlanRequest& request, int times, const Basis& basis) {
   PlanRequest other = request;
   other.previous.reset();
   for (PoolEntry& entry : other.pool) {
@@ -114,7 +119,7 @@ std::optional<bool> holds_a_plan(const PlanRequest& request, int times, const cl
     entry.count *= times;
   }
   try {
-    return search_for_plan(other, library, runtime, [] { return std::nullopt; }).best.has_value();
+    return search_for_plan(other, {basis.library, basis.runtime, nullptr}, [] { return std::nullopt; }).best.has_value();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     return std::nullopt;  // a profile of one host knows no links to others
@@ -122,14 +127,14 @@ std::optional<bool> holds_a_plan(const PlanRequest& request, int times, const cl
 }
 
 /// The least: doubled until a plan fits, then halved between what is enough and what is not.
-std::optional<int> times_as_large(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+std::optional<int> times_as_large(const PlanRequest& request, const Basis& basis) {
   for (int times = 2; times <= tuning::largest_larger_pool; times *= 2) {
-    const auto holds = holds_a_plan(request, times, library, runtime);
+    const auto holds = holds_a_plan(request, times, basis);
     if (!holds) return std::nullopt;
     if (!*holds) continue;
     for (int less = times / 2; times - less > 1;) {
       const int middle = (less + times) / 2;
-      (holds_a_plan(request, middle, library, runtime).value_or(false) ? times : less) = middle;
+      (holds_a_plan(request, middle, basis).value_or(false) ? times : less) = middle;
     }
     return times;
   }
@@ -138,13 +143,10 @@ std::optional<int> times_as_large(const PlanRequest& request, const cluster::Pro
 
 }  // namespace
 
-PlanAnswer plan_over_pool(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
-  if (const int size = request.constraints.microbatch.value_or(1); !is_searched(size)) {
-    PlanAnswer none;
-    none.no_plan_reason = text("microbatches above ", largest_microbatch, " sequences are searched in powers of two alone, not of ", size);
-    return none;
-  }
-  return search_for_plan(request, library, runtime, [&] { return times_as_large(request, library, runtime); });
+PlanAnswer plan_over_pool(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
+                          const simulate::ProgramForecaster* ranks) {
+  const Basis basis{library, runtime, ranks};
+  return search_for_plan(request, basis, [&] { return times_as_large(request, basis); });
 }
 
 }  // namespace flotilla::search::pool

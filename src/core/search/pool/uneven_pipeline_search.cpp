@@ -121,9 +121,9 @@ class UnevenPipelineSearch {
       for (const Team& team : teams)
         for (const int p : team) {
           const int widest = device_pool_.types[at(device_pool_.places[at(p)].type)].widest;
-          for (int tensor = 1; tensor <= std::min(widest, model::largest_tensor_parallel(device_pool_.request.model)); tensor *= 2)
+          for (const int tensor : device_pool_.degrees)
             for (const int m : microbatches_) {
-              if (device_pool_.request.constraints.tensor.value_or(tensor) != tensor) continue;
+              if (tensor > widest || device_pool_.request.constraints.tensor.value_or(tensor) != tensor) continue;
               auto other = choices;
               other[at(p)] = {tensor, m};
               if (const double seconds = seconds_of(teams, splits, other, best); seconds < best) best = seconds, choices = other;

@@ -15,7 +15,4 @@ LayerBound bound_of_layer(const ProfileCost&, const model::Config&, int layer, c
 /// Persistent state, what is kept of `in_flight` microbatches, and the head's logits or a block's intermediates: all alive at one time.
 Bytes bound_of_arena(const model::Config&, const Elements&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight);
 
-/// At most the iteration time of the lowered plan (docs/design/forecast.md derives it).
-Seconds bound_of_plan(const BoundedForecaster&, ElementTables&, const plan::Plan&);
-
 }  // namespace flotilla::simulate

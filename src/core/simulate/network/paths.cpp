@@ -117,12 +117,15 @@ int Paths::between(Rank from, Rank to) {
 }
 
 bool Paths::on_one_spot(const std::vector<Rank>& members) const {
-  return members.size() > 1 && std::ranges::all_of(members, [&](Rank rank) { return place(rank).spot == place(members.front()).spot; });
+  if (members.size() < 2) return false;
+  const PathPlace& first = place(members.front());
+  return std::ranges::all_of(members, [&](Rank rank) { return place(rank).spot == first.spot && place(rank).type == first.type; });
 }
 
 const Paths::GroupTopology& Paths::group_topology(const std::vector<Rank>& members) {
-  if (on_one_spot(members)) {  // as tensor-parallel groups do, of which there are many: all those of a instruction are alike
-    const auto [found, fresh] = on_one_spot_.try_emplace({place(members.front()).instruction, members.size()});
+  if (on_one_spot(members)) {  // as tensor-parallel groups do, of which there are many: all those of a instruction and type are alike
+    const PathPlace& first = place(members.front());
+    const auto [found, fresh] = on_one_spot_.try_emplace({first.instruction, first.type, members.size()});
     if (fresh) found->second = look_at(members);
     return found->second;
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -109,7 +110,8 @@ class Paths {
   std::vector<int> paths_;               ///< of the group at hand
   int group_ = 0;                        ///< its number
   std::unordered_map<std::uint64_t, Remembered> remembered_;
-  std::map<std::pair<int, std::size_t>, GroupTopology> on_one_spot_;  ///< by instruction and members, who all stand on one host
+  /// By instruction, type and members, who all stand on one host and are of that type.
+  std::map<std::tuple<int, int, std::size_t>, GroupTopology> on_one_spot_;
   std::size_t remembered_ranks_ = 0;
   std::map<std::pair<int, std::vector<int>>, NodeShape> node_shapes_;  ///< by type and devices of a node
 };
