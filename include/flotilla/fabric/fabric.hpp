@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,10 @@ namespace flotilla::fabric {
 struct LinkTest {
   std::vector<Bytes> sizes;
   bool both_ways = true, puts = true;
-  Seconds slice{0.02};   ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
-  Seconds longest{0.1};  ///< where a message takes more, larger ones are left out
-  Seconds deadline{10};  ///< of each message
+  Seconds slice{0.01};    ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
+  Seconds deadline{10};   ///< of each message
+  /// Of all links together, in place of `slice`: what does not fit is left out. Rank 0's decides.
+  std::optional<Seconds> time{};
 };
 /// 8 B to 64 MiB, each four times the one before.
 std::vector<Bytes> all_sizes();
@@ -32,11 +34,12 @@ struct LinkResult {
   std::vector<bench::LinkPoint> points;
   std::string refusal;                    ///< why there are none
   std::int64_t segments = 0, resent = 0;  ///< as in bench::LinkReport
+  std::vector<Bytes> left_out{};          ///< sizes, for want of time; all: the link was
   bool operator==(const LinkResult&) const = default;
 };
 
-/// Measures round after round, the pairs of a round at the same time and all other ranks at rest, by each transport in turn. The same
-/// result on every rank, in the order of transports, then rounds, then pairs. In a round a rank is in one pair at most. A pair that cannot
+/// Measures round after round by each transport in turn, the pairs of a round at the same time and all other ranks at rest. The same
+/// result on every rank, in the order of rounds, then transports, then pairs. In a round a rank is in one pair at most. A pair that cannot
 /// be measured by a transport has a refusal. Collective over the world, ends in agreement; one thread. Throws Error{communication} when a
 /// rank is lost.
 std::vector<LinkResult> measure_links(const comm::World&, const std::vector<std::vector<LinkPair>>& rounds,

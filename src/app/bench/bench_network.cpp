@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "app/bench/bench_rows.hpp"
 #include "app/common/on_all_ranks.hpp"
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/fabric/collectives.hpp"
@@ -123,7 +125,19 @@ void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<b
   append(report.links, in_rounds(world, nodes, missing, deadline));
 }
 
+/// "messages of 8 MiB, 64 MiB inside n1 by ucx".
+std::string left_out_of(const fabric::LinkResult& link, const Nodes& nodes) {
+  bench::LinkReport named;
+  named.from = nodes.hosts()[link.pair.a.index()], named.to = nodes.hosts()[link.pair.b.index()], named.transport = link.transport;
+  const auto where = text(named.from == named.to ? "" : "link ", link_name(named), " by ", transport_name(named));
+  if (link.points.empty()) return where;
+  std::string sizes;
+  for (const Bytes size : link.left_out) sizes += text(sizes.empty() ? "" : ", ", size);
+  return text(where, ": messages of ", sizes);
+}
+
 void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::BenchReport& report) {
+  const Seconds end = test.next_time() + now();
   const auto first = bench::first_pairs(nodes.places());
   append(report.links, in_rounds(world, nodes, first, test.deadline));
   add_pairs(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
@@ -132,10 +146,12 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
     add_pairs(world, nodes, bench::joining_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
   }
   std::vector<std::string> transports{"", bench::training_transport};
-  transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
-  const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, 5 * test.slice, test.deadline};
-  append(report.links,
-         fabric::reports_of(fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), nodes.hosts(), true));
+  transports.insert(transports.end(), test.transports.begin(), test.transports.end());
+  const fabric::LinkTest whole{.sizes = fabric::all_sizes(), .deadline = test.deadline, .time = std::max(Seconds{}, end - now())};
+  const auto alone = fabric::measure_links(world, alone_rounds(nodes, first), transports, whole);
+  append(report.links, fabric::reports_of(alone, nodes.hosts(), true));
+  for (const auto& link : alone)
+    if (!link.left_out.empty()) report.left_out.push_back(left_out_of(link, nodes));
 }
 
 /// Where sums of nodes are wrong, smaller groups of these are proved until the node is found that makes them so.
@@ -150,7 +166,7 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
   const auto faulty = bench::faulty_members(places, [&](const std::vector<int>& some) {
     fabric::CollectiveTest test{bench::faulty_member, "", {}};
     for (const int place : some) test.members.push_back(members[static_cast<std::size_t>(place)]);
-    return fabric::measure_collectives(world, {test}, {{8}}, deadline).front().refusal.empty();
+    return fabric::measure_collectives(world, {test}, {{8}}, Seconds{}, deadline).front().refusal.empty();
   });
   for (const int place : faulty)
     report.collectives.push_back({bench::faulty_member,
@@ -158,6 +174,16 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
                                   1,
                                   {},
                                   "sums of known values come out wrong wherever it takes part"});
+}
+
+void add_collectives(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::BenchReport& report) {
+  const std::vector<Bytes> sizes{{8}, {32 << 10}, {1 << 20}, {16 << 20}};
+  const auto tests = collective_tests(nodes);
+  report.collectives = fabric::measure_collectives(world, tests, sizes, test.next_time(), test.deadline);
+  for (const auto& c : report.collectives)
+    if (c.refusal.empty() && c.points.size() < sizes.size())
+      report.left_out.push_back(text("all-reduces of ", c.level, " ", c.name, " from ", sizes[c.points.size()], " on"));
+  find_faulty(world, nodes, tests, test.deadline, report);
 }
 
 }  // namespace
@@ -170,10 +196,7 @@ bench::BenchReport test_network(const comm::World& world, const BenchLaunch& lau
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
   const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, ranks_start_deadline)};
   if (test.links) add_links(world, nodes, test, report);
-  if (!test.collectives) return report;
-  const auto tests = collective_tests(nodes);
-  report.collectives = fabric::measure_collectives(world, tests, {{8}, {32 << 10}, {1 << 20}, {16 << 20}}, test.deadline);
-  find_faulty(world, nodes, tests, test.deadline, report);
+  if (test.collectives) add_collectives(world, nodes, test, report);
   return report;
 }
 

@@ -127,6 +127,12 @@ Markup history(const BenchResult& result) {
   return out;
 }
 
+Markup left_out(const bench::BenchReport& report) {
+  Rows rows;
+  for (const auto& what : report.left_out) rows.push_back({what});
+  return rows.empty() ? Markup{} : page::table({{"What the time did not suffice for (--budget)"}}, rows);
+}
+
 Rows figures_of(const bench::NodeReport& node, const NodeBaselines& baselines) {
   Rows rows;
   for (const auto& figure : node.figures) {
@@ -178,6 +184,7 @@ std::string bench_page(const BenchResult& result) {
   body += page::section("Figures", figures_table(report));
   body += page::section("Links", links(result));
   body += page::section("Collectives", collectives(report));
+  body += page::section("Left out", left_out(report));
   body += page::section("The card", card_markup(report));
   body += page::section("Hours under load", soak_markup(report));
   body += page::section("Earlier reports", history(result));

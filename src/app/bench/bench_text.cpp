@@ -98,6 +98,13 @@ std::string pairs_text(const bench::BenchReport& report) {
   return words.empty() ? words : words + "\n";
 }
 
+/// What the time did not suffice for.
+std::string left_out_text(const bench::BenchReport& report, int width) {
+  std::string out;
+  for (const auto& what : report.left_out) out += "  " + options::wrap(printable(what), 4, width - 2) + "\n";
+  return out.empty() ? out : text("left out for want of time (--budget)\n", out, "\n");
+}
+
 std::string counted(std::ptrdiff_t count, const char* what) { return text(count, " ", what); }
 
 std::string summary(const std::vector<bench::NodeVerdict>& verdicts) {
@@ -124,7 +131,7 @@ std::string findings_text(const std::vector<bench::NodeVerdict>& verdicts, int w
 std::string bench_text(const BenchResult& result, int width) {
   const auto findings = findings_text(result.verdicts, width);
   return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report),
-              card_text(result.report, width), soak_text(result.report), imported_text(result.report), findings,
+              card_text(result.report, width), soak_text(result.report), imported_text(result.report), left_out_text(result.report, width), findings,
               findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against, "\n");
 }
 

@@ -48,7 +48,7 @@ bool fits_everywhere(const comm::World& world, const ProbeRequest& request, cons
 
 /// Rank 0's answer on every rank.
 bool rank_0_says(const comm::World& world, const ProbeRequest& request, bool yes) {
-  return mpi::broadcast_string(world.control(), yes ? "yes" : "no", 0, request.deadline) == "yes";
+  return mpi::broadcast_value(world.control(), yes, 0, request.deadline);
 }
 
 class Series {
