@@ -55,9 +55,7 @@ TEST(Curve, ALinkOf20MbitKeepsItsTimeAndHasALatency) {
   EXPECT_EQ(std::ranges::count(measured.sizes, Bytes{32 << 10}), 1);
 }
 
-TEST(Curve, WithoutAnyTimeTwoSizesAreMeasured) {
-  EXPECT_EQ(measure(0, 1e-6, 1e10).sizes, (std::vector<Bytes>{{8}, {32 << 10}}));
-}
+TEST(Curve, WithoutAnyTimeTwoSizesAreMeasured) { EXPECT_EQ(measure(0, 1e-6, 1e10).sizes, (std::vector<Bytes>{{8}, {32 << 10}})); }
 
 TEST(Curve, ThoseFirstThatTellMost) {
   const auto order = telling_first(all_sizes());

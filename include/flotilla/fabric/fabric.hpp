@@ -14,8 +14,8 @@ namespace flotilla::fabric {
 struct LinkTest {
   std::vector<Bytes> sizes;
   bool both_ways = true, puts = true;
-  Seconds slice{0.01};    ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
-  Seconds deadline{10};   ///< of each message
+  Seconds slice{0.01};   ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
+  Seconds deadline{10};  ///< of each message
   /// Of all links together, in place of `slice`: what does not fit is left out. Rank 0's decides.
   std::optional<Seconds> time{};
 };

@@ -1,5 +1,7 @@
 #include "app/bench/bench.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -228,8 +230,8 @@ bench::BenchReport with_network(const BenchOptions& o, const BenchLaunch& launch
   LiveLine line;
   if (launch.rank == 0) line.show("testing the network");
   return test_network(
-      world, launch,
-      {o.wants(stage::links), o.wants(stage::collectives), o.transports, o.message_deadline, next_time, !o.topology.empty()}, report);
+      world, launch, {o.wants(stage::links), o.wants(stage::collectives), o.transports, o.message_deadline, next_time, !o.topology.empty()},
+      report);
 }
 
 /// The job that the profile is for; nothing where none is wanted.
@@ -302,18 +304,21 @@ Meeting meeting_of(const BenchOptions& o, const BenchLaunch& launch, const fs::p
   return meeting;
 }
 
-/// By the clock of now().
-Seconds this_process_began() {
-  const double began = journal::this_process_began();
+/// When this command began, by the clock of now(): its launcher, which has started this process a moment ago, or the process.
+Seconds command_began(const BenchLaunch& launch) {
+  constexpr Seconds longest_start{10};  // a shell that outlives its commands has begun before that
+  const double process = journal::this_process_began(), launcher = launch.id.empty() ? 0 : journal::process_began(::getppid());
+  if (process <= 0) return now();
+  const double began = launcher > process - longest_start.value ? std::min(launcher, process) : process;
   const Seconds today{std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()};
-  return began > 0 ? now() - std::max(Seconds{}, today - Seconds{began}) : now();
+  return now() - std::max(Seconds{}, today - Seconds{began});
 }
 
 int measure(const BenchOptions& o) {
   const auto launch = bench_launch(launch_variable, slurm::read_allocation(options::environment()));
   const auto folder = folder_of(o, launch);
   const auto meeting = meeting_of(o, launch, folder);
-  BenchTime time{o, meeting.card ? meeting.card->jobs.size() : 0, this_process_began()};
+  BenchTime time{o, meeting.card ? meeting.card->jobs.size() : 0, command_began(launch)};
   const auto say = [&](const std::string& line) {
     if (launch.rank == 0 && !o.quiet && !line.empty()) log::warning(line);
   };

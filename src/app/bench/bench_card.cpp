@@ -62,9 +62,9 @@ class CardTraining {
  public:
   CardTraining(const comm::World& node, const Job& job, Seconds budget, const CardTold& told)
       : node_{node}, job_{job}, end_{now() + budget}, told_{told}, data_{open()}, place_{node, job_, data_,
-                                                                                    {},   {},   1,
-                                                                                    {},   {},   session::phases_of(job_),
-                                                                                    {},   false} {}
+                                                                                         {},   {},   1,
+                                                                                         {},   {},   session::phases_of(job_),
+                                                                                         {},   false} {}
 
   bench::CardEntry run() {
     look_at_devices();

@@ -7,6 +7,7 @@
 
 #include "app/bench/bench_rows.hpp"
 #include "app/common/on_all_ranks.hpp"
+#include "app/common/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/world.hpp"
@@ -125,15 +126,19 @@ void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<b
   append(report.links, in_rounds(world, nodes, missing, deadline));
 }
 
-/// "messages of 8 MiB, 64 MiB inside n1 by ucx".
+std::string in_words(const std::vector<Bytes>& sizes) {
+  std::vector<std::string> words;
+  for (const Bytes size : sizes) words.push_back(to_string(size));
+  return joined(words);
+}
+
+/// "inside n1 by ucx: messages of 8 MiB, 64 MiB".
 std::string left_out_of(const fabric::LinkResult& link, const Nodes& nodes) {
   bench::LinkReport named;
   named.from = nodes.hosts()[link.pair.a.index()], named.to = nodes.hosts()[link.pair.b.index()], named.transport = link.transport;
   const auto where = text(named.from == named.to ? "" : "link ", link_name(named), " by ", transport_name(named));
   if (link.points.empty()) return where;
-  std::string sizes;
-  for (const Bytes size : link.left_out) sizes += text(sizes.empty() ? "" : ", ", size);
-  return text(where, ": messages of ", sizes);
+  return text(where, ": messages of ", in_words(link.left_out));
 }
 
 void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::BenchReport& report) {
@@ -180,9 +185,12 @@ void add_collectives(const comm::World& world, const Nodes& nodes, const Network
   const std::vector<Bytes> sizes{{8}, {32 << 10}, {1 << 20}, {16 << 20}};
   const auto tests = collective_tests(nodes);
   report.collectives = fabric::measure_collectives(world, tests, sizes, test.next_time(), test.deadline);
-  for (const auto& c : report.collectives)
-    if (c.refusal.empty() && c.points.size() < sizes.size())
-      report.left_out.push_back(text("all-reduces of ", c.level, " ", c.name, " from ", sizes[c.points.size()], " on"));
+  for (const auto& c : report.collectives) {
+    auto missing = sizes;
+    std::erase_if(missing, [&](Bytes size) { return std::ranges::find(c.points, size, &bench::CollectivePoint::size) != c.points.end(); });
+    if (c.refusal.empty() && !missing.empty())
+      report.left_out.push_back(text(c.level, " ", c.name, ": all-reduces of ", in_words(missing)));
+  }
   find_faulty(world, nodes, tests, test.deadline, report);
 }
 

@@ -16,7 +16,8 @@ struct BenchPart {
 /// In their order: a node by itself, links, collectives, the profile, so many models of the card.
 std::vector<BenchPart> bench_parts(const BenchOptions&, std::size_t models);
 
-/// `--budget` as the wall time of the command, from the start of its process: what each part may take of it. The soak's length comes on top.
+/// `--budget` as the wall time of the command, from its start, the launcher's included: what each part may take of it. The soak's length
+/// comes on top.
 class BenchTime {
  public:
   BenchTime(const BenchOptions&, std::size_t models, Seconds began, TimeShares::Clock clock = now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "curve.hpp"
 #include "finish.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/time_shares.hpp"
@@ -79,18 +80,18 @@ TimedSize time_size(const comm::World& world, const std::vector<CollectiveTest>&
   return {std::move(times), took};
 }
 
-/// At each size as long as it fits the time, which ranks count by the same numbers, not by their clocks.
+/// At the sizes that fit the time, which ranks count by the same numbers, not by their clocks.
 void time_sizes(const comm::World& world, const std::vector<CollectiveTest>& tests, Reduction* mine, const std::vector<Bytes>& sizes,
                 Seconds time, Seconds deadline, std::vector<bench::CollectiveReport>& reports) {
-  Seconds left = time, longest{};
-  for (std::size_t s = 0; s < sizes.size(); ++s) {
-    const double growth = s == 0 ? 1 : static_cast<double>(sizes[s].count) / static_cast<double>(sizes[s - 1].count);
-    if (longest * growth * (runs_before + least_runs) > left) return;
-    const auto [times, took] = time_size(world, tests, mine, sizes[s], left / static_cast<double>(sizes.size() - s), deadline);
-    for (std::size_t t = 0; t < tests.size(); ++t) reports[t].points.push_back({sizes[s], times[t]});
-    longest = std::ranges::max(times);
-    left = std::max(Seconds{}, left - took);
+  Seconds clock{};
+  Curve curve{sizes, 1, time, [&] { return clock; }};
+  while (const auto step = curve.next()) {
+    const auto [times, took] = time_size(world, tests, mine, step->size, step->time, deadline);
+    for (std::size_t t = 0; t < tests.size(); ++t) reports[t].points.push_back({step->size, times[t]});
+    curve.took(std::ranges::max(times));
+    clock += took;
   }
+  for (auto& report : reports) std::ranges::sort(report.points, {}, &bench::CollectivePoint::size);
 }
 
 std::vector<bench::CollectiveReport> measure_level(const comm::World& world, const std::vector<CollectiveTest>& tests,

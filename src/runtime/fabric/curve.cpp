@@ -41,14 +41,15 @@ Curve::Curve(std::vector<Bytes> sizes, int series, Seconds end, TimeShares::Cloc
 std::optional<Curve::Step> Curve::next() {
   while (!waiting_.empty()) {
     const Seconds left = end_ - clock_();
-    const Seconds slice = std::max(left / static_cast<double>(waiting_.size()) / (series_ * usual_samples), shortest_slice);
+    const Seconds time = std::max(Seconds{}, left / static_cast<double>(waiting_.size()));
+    const Seconds slice = std::max(time / (series_ * usual_samples), shortest_slice);
     const Bytes size = waiting_.back();
     waiting_.pop_back();
     const Seconds message = expected(size);
     if (steps_ < least_sizes || series_ * (messages_before * message + usual_samples * std::max(message, slice)) <= left) {
       ++steps_;
       last_ = size;
-      return Step{size, slice};
+      return Step{size, time, slice};
     }
   }
   return std::nullopt;

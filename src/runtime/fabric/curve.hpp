@@ -12,7 +12,8 @@ class Curve {
  public:
   struct Step {
     Bytes size;
-    Seconds slice{};  ///< of a sample
+    Seconds time{};   ///< for all of it
+    Seconds slice{};  ///< of a sample, of four in each series
   };
 
   /// Each size takes so many series of samples.

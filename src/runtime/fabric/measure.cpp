@@ -4,10 +4,10 @@
 #include <optional>
 #include <sstream>
 
+#include "curve.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/fabric/fabric.hpp"
-#include "curve.hpp"
 #include "sampling.hpp"
 #include "tcp_segments.hpp"
 #include "transport_end.hpp"
