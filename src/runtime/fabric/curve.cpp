@@ -42,11 +42,11 @@ std::optional<Curve::Step> Curve::next() {
   while (!waiting_.empty()) {
     const Seconds left = end_ - clock_();
     const Seconds time = std::max(Seconds{}, left / static_cast<double>(waiting_.size()));
-    const Seconds slice = std::max(time / (series_ * usual_samples), shortest_slice);
     const Bytes size = waiting_.back();
     waiting_.pop_back();
-    const Seconds message = expected(size);
-    if (steps_ < least_sizes || series_ * (messages_before * message + usual_samples * std::max(message, slice)) <= left) {
+    const Seconds message = expected(size), least = series_ * (messages_before * message + usual_samples * std::max(message, shortest_slice));
+    if (steps_ < least_sizes || least <= (waiting_.empty() ? left : left / 2)) {
+      const Seconds slice = std::max((time / series_ - messages_before * message) / usual_samples, shortest_slice);
       ++steps_;
       last_ = size;
       return Step{size, time, slice};
