@@ -1,6 +1,7 @@
 #include "app/bench/bench_figures.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -276,7 +277,23 @@ page::BarChart bars(page::Caption caption, const bench::NodeReport& node, const 
   page::BarChart chart{std::move(caption), {.label = limit_is, .from_zero = true, .unit = "%"}, {{Colour::blue, node.host}}, {}, limit_is};
   for (const auto& figure : node.figures)
     if (const auto value = reference(figure.name); value && *value > 0)
-      chart.rows.push_back({figure_title(figure.name), {100 * goodness(figure, *value)}, 100});
+      chart.rows.push_back({figure_title(figure.name), {std::round(100 * goodness(figure, *value))}, 100});
+  return chart;
+}
+
+/// The slowest first; one alone has nothing beside it.
+page::BarChart thread_bars(const bench::NodeReport& node) {
+  constexpr std::size_t most_shown = 16;
+  auto cores = node.cores;
+  std::ranges::sort(cores, std::greater{}, [](const bench::Core& core) { return core.step.value; });
+  page::BarChart chart{{"Hardware threads", text("Processor time of the known-answer step, all at work at once; of ", cores.size(),
+                                                 cores.size() > most_shown ? " the slowest." : ", the slowest first.")},
+                       {.label = "step", .quantity = page::Quantity::seconds, .from_zero = true},
+                       {{Colour::blue, "step"}},
+                       {},
+                       ""};
+  for (std::size_t c = 0; cores.size() > 1 && c < std::min(cores.size(), most_shown); ++c)
+    chart.rows.push_back({text("thread ", cores[c].cpu), {cores[c].step.value}, {}});
   return chart;
 }
 
@@ -287,27 +304,16 @@ std::vector<page::BarChart> own_bars(const BenchResult& result) {
   const References references{result};
   std::vector<page::BarChart> charts{
       bars({"Beside the catalogue",
-            "Percent of what the hardware catalogue says of the device, or of as many cores of a server: peaks, which nothing reaches."},
+            "Percent of the hardware catalogue's figures: peaks of the device, or of as many cores, each with its share of a full socket."},
            node, "of the catalogue", [&](const std::string& figure) { return references.catalogue(node, figure); }),
       bars({"Beside what is usual", text("Percent of the median of ", result.held_against, "; more is better.")}, node, "of the usual",
            [&](const std::string& figure) {
              const auto* usual = references.usual(node.type, figure);
              return usual != nullptr ? std::optional{usual->median} : std::nullopt;
-           })};
+           }),
+      thread_bars(node)};
   std::erase_if(charts, [](const auto& chart) { return chart.rows.empty(); });
   return charts;
-}
-
-page::LinePlot threads_plot(const bench::NodeReport& node) {
-  page::LinePlot plot{{"Hardware threads", "Processor time of the known-answer step on each, all at work at once."},
-                      {.label = "hardware thread"},
-                      {.label = "step", .quantity = page::Quantity::seconds, .from_zero = true},
-                      {},
-                      {}};
-  page::Line line{"step", {}, Colour::blue, Look::marked};
-  for (const auto& core : node.cores) line.points.push_back({static_cast<double>(core.cpu), core.step.value});
-  if (!line.points.empty()) plot.lines.push_back(std::move(line));
-  return plot;
 }
 
 bool has_values(const page::HeatMap& map) {

@@ -16,7 +16,6 @@ page::HeatMap figures_map(const BenchResult&, const std::vector<std::string>& ho
 
 /// Of a report of one node: its figures in percent of the catalogue's, of what is usual, and its hardware threads; those that have values.
 std::vector<page::BarChart> own_bars(const BenchResult&);
-page::LinePlot threads_plot(const bench::NodeReport&);
 
 /// What pairs of nodes reach, by UCX's own choice and by the training's messages. A pair that was measured counts in both directions.
 page::HeatMap bandwidth_map(const BenchResult&, const std::vector<std::string>& hosts);

@@ -90,8 +90,7 @@ Markup findings(const BenchResult& result) {
 Markup one_node(const BenchResult& result) {
   Markup out;
   for (const auto& chart : own_bars(result)) out += page::figure(chart);
-  const auto threads = threads_plot(result.report.nodes.front());
-  return threads.lines.empty() ? out : out + page::figure(threads);
+  return out;
 }
 
 Markup overview(const BenchResult& result) {

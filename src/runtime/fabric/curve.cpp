@@ -44,7 +44,8 @@ std::optional<Curve::Step> Curve::next() {
     const Seconds time = std::max(Seconds{}, left / static_cast<double>(waiting_.size()));
     const Bytes size = waiting_.back();
     waiting_.pop_back();
-    const Seconds message = expected(size), least = series_ * (messages_before * message + usual_samples * std::max(message, shortest_slice));
+    const Seconds message = expected(size),
+                  least = series_ * (messages_before * message + usual_samples * std::max(message, shortest_slice));
     if (steps_ < least_sizes || least <= (waiting_.empty() ? left : left / 2)) {
       const Seconds slice = std::max((time / series_ - messages_before * message) / usual_samples, shortest_slice);
       ++steps_;
