@@ -46,9 +46,12 @@ std::vector<LinkResult> measure_links(const comm::World&, const std::vector<std:
                                       const std::vector<std::string>& transports, const LinkTest&);
 
 /// By UCX's own choice of transport and by MPI, at 8 B and 1 MiB, one way: what tells nodes apart, in moments. `hosts` are those of the
-/// ranks. As measure_links().
+/// ranks. In samples of `slice`, as measure_links().
+inline constexpr Seconds usual_slice{0.01};
 std::vector<bench::LinkReport> measure_in_rounds(const comm::World&, const std::vector<std::vector<LinkPair>>& rounds,
-                                                 const std::vector<std::string>& hosts, Seconds deadline);
+                                                 const std::vector<std::string>& hosts, Seconds slice, Seconds deadline);
+/// The slice with which so many rounds take about so long, at most the usual one.
+Seconds slice_for(Seconds time, std::size_t rounds);
 /// Results by the names of their hosts; `alone`: nobody else sent at the time.
 std::vector<bench::LinkReport> reports_of(const std::vector<LinkResult>&, const std::vector<std::string>& hosts, bool alone);
 

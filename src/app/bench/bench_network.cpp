@@ -63,7 +63,7 @@ std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& 
     auto& links = rounds.emplace_back();
     for (const auto& pair : round) links.push_back(nodes.between(pair));
   }
-  return fabric::measure_in_rounds(world, rounds, nodes.hosts(), deadline);
+  return fabric::measure_in_rounds(world, rounds, nodes.hosts(), fabric::usual_slice, deadline);
 }
 
 std::vector<bench::MeasuredPair> measured(const Nodes& nodes, const std::vector<bench::LinkReport>& links) {

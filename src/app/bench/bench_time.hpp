@@ -37,8 +37,8 @@ class BenchTime {
   std::vector<BenchPart> parts_;
   Seconds budget_, began_, reserve_;
   TimeShares::Clock clock_;
-  TimeShares shares_;
   std::size_t part_ = 0;  ///< the next one
+  TimeShares shares_;     ///< of the parts from that one on
   Seconds soaked_{}, part_began_{}, share_{};
   std::vector<std::string> longer_;
 };

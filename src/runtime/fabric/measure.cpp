@@ -16,6 +16,8 @@ namespace flotilla::fabric {
 namespace {
 
 constexpr Seconds longest_round{120};
+const std::vector<Bytes> rounds_sizes{{8}, {1 << 20}};
+const std::vector<std::string> rounds_transports{"", bench::training_transport};
 
 Bytes largest_of(const LinkTest& test) {
   Bytes largest = burst_size;
@@ -247,9 +249,16 @@ std::vector<bench::LinkReport> reports_of(const std::vector<LinkResult>& results
 }
 
 std::vector<bench::LinkReport> measure_in_rounds(const comm::World& world, const std::vector<std::vector<LinkPair>>& rounds,
-                                                 const std::vector<std::string>& hosts, Seconds deadline) {
-  const LinkTest test{{{8}, {1 << 20}}, false, false, Seconds{0.01}, deadline};
-  return reports_of(measure_links(world, rounds, {"", bench::training_transport}, test), hosts, false);
+                                                 const std::vector<std::string>& hosts, Seconds slice, Seconds deadline) {
+  const LinkTest test{rounds_sizes, false, false, slice, deadline};
+  return reports_of(measure_links(world, rounds, rounds_transports, test), hosts, false);
+}
+
+Seconds slice_for(Seconds time, std::size_t rounds) {
+  constexpr double series = 2, samples = 4;
+  constexpr Seconds shortest{1e-4};
+  const auto all = static_cast<double>(rounds * rounds_sizes.size() * rounds_transports.size());
+  return std::clamp(time / std::max(1.0, all * series * samples), shortest, usual_slice);
 }
 
 }  // namespace flotilla::fabric

@@ -21,6 +21,7 @@ struct Announcement {
 constexpr Bytes announcement_size{sizeof(Announcement)}, receipt{8};
 
 constexpr int most_messages = 1'000'000, least_samples = 3, most_samples = 12;
+constexpr int most_growth = 16;  // from sample to sample: a first message that was lucky must not make a sample of minutes
 constexpr double settled_within = 0.9;
 
 void tell(TransportEnd& end, const Announcement& announcement) {
@@ -103,11 +104,13 @@ BytesPerSecond rate(Bytes size, Seconds time) { return {static_cast<double>(size
 Seconds settled(Seconds slice, const std::function<Seconds(int)>& run) {
   run(1);  // connects, and makes room
   Seconds before = run(1), last = before;
-  for (int sample = 0; sample < most_samples; ++sample) {
-    const int messages = static_cast<int>(std::clamp(slice / std::max(last, Seconds{1e-9}), 1.0, double{most_messages}));
+  int messages = 1;
+  for (int sample = 0; sample < most_samples;) {
+    const int wanted = static_cast<int>(std::clamp(slice / std::max(last, Seconds{1e-9}), 1.0, double{most_messages}));
+    messages = std::min(wanted, most_growth * messages);
     before = last;
     last = run(messages) / messages;
-    if (sample + 1 >= least_samples && before >= last * settled_within) break;
+    if (messages == wanted && ++sample >= least_samples && before >= last * settled_within) break;
   }
   return (before + last) / 2;
 }
