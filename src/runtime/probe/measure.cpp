@@ -149,7 +149,7 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
     profile.device_links.insert(profile.device_links.end(), known->links.begin(), known->links.end());
   profile.group_sums = device_exchanges.groups;
   if (const Seconds took = now() - begin; world.rank() == Rank{0} && took > request.budget * (1 + tolerance))
-    log::info("probe: devices and links took ", took, " of ", request.budget, ": the least that is measured");
+    log::warning("probe: devices and links took ", took, " of ", request.budget, ": the least that is measured");
   return rank_0s(world, profile, request.deadline);
 }
 
