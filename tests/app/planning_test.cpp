@@ -613,6 +613,9 @@ TEST_F(Plan, ATimeLimitIsKeptAndTold) {
     EXPECT_NE(err_.find("(--search.time-limit 1ns)"), std::string::npos) << err_;
   }
   EXPECT_FALSE(json(small_ + Words{"--search.time-limit=1h"}).get_bool("cut_off"));
+  if (run(hasty + Words{"--explain"}) == 0) {
+    EXPECT_NE(err_.find("was over before all was explained"), std::string::npos) << err_;
+  }
 }
 
 TEST(SearchTimeLimit, IsForAllSearchesTogether) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/common/search_clock.hpp"
+#include "flotilla/base/log.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -73,6 +74,7 @@ void explain(files::Planning& planning, const PlanningTask& task) {
   planning.idle = idle();
   if (take_better(planning, request, *forecaster, better_of(*planning.idle, *planning.answer.best))) planning.idle = idle();
   planning.one_more_node = search::with_one_more_node(request, *forecaster, *planning.answer.best, most_explained);
+  if (clock.cut_off()) log::warning("--search.time-limit was over before all was explained; give it more time, or leave out --explain");
 }
 
 }  // namespace
