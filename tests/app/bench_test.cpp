@@ -152,6 +152,18 @@ TEST(BenchTime, APartThatTakesLongerIsNamedAndTheOthersGiveWay) {
   tests::expect_contains(played.time().overdrawn(), "took 14.7 s of a budget of 10.0 s: each node by itself 6.00 s of ");
 }
 
+TEST(BenchTime, WhatTheLauncherTakesToEndIsKeptBack) {
+  EXPECT_EQ(end_of_launcher(launched_with({{"OMPI_COMM_WORLD_SIZE", "2"}})).value, 2);
+  EXPECT_EQ(end_of_launcher(launched_with({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_MCA_odls_base_sigkill_timeout", "0"}})).value, 0);
+  EXPECT_EQ(end_of_launcher(launched_with({{"SLURM_PROCID", "0"}})).value, 0);
+  Played played{Seconds{10}, {0, 1}};
+  played.obedient_part();
+  played.time().ends_later(Seconds{2});
+  played.obedient_part();
+  EXPECT_LE(played.clock(), 8);
+  EXPECT_GE(played.clock(), 7);
+}
+
 TEST(BenchTime, ABudgetThatIsTooShortIsSaidBefore) {
   EXPECT_EQ((Played{Seconds{20}, {0, 1, 2}}.time().too_short()), "");
   const auto said = Played{Seconds{2}, {0, 1, 2}}.time().too_short();
@@ -173,9 +185,11 @@ TEST(BenchTime, ASoakComesOnTop) {
 TEST(BenchText, HasNoEmptyColumnsAndNamesWhatWasLeftOut) {
   auto report = made_up_report(1, 0);
   report.links = {{"n0", "n0", "mpi", true, {{{8}, {1e-6}, {1e6}, {2e6}, {}}}, ""}, {"n0", "n0", "rc", true, {}, "no such transport"}};
-  report.left_out = {"inside n0 by mpi: messages of 64.0 MiB"};
+  report.left_out = {
+      "inside n0 by mpi: messages of 32 B, 128 B, 512 B, 2.00 KiB, 8.00 KiB, 128 KiB, 512 KiB, 2.00 MiB, 8.00 MiB, 32.0 MiB, "
+      "64.0 MiB"};
   const auto words = bench_text(result_of(report), 80);
-  for (const char* part : {"measured", "catalogue", "no such transport", "left out for want of time", "messages of 64.0 MiB"})
+  for (const char* part : {"measured", "catalogue", "no such transport", "left out for want of time", "64.0 MiB"})
     tests::expect_contains(words, part);
   for (const char* empty : {"worst", "usual", " put"}) EXPECT_EQ(words.find(empty), std::string::npos) << empty << " in:\n" << words;
 }

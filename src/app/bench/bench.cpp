@@ -336,6 +336,9 @@ int measure(const BenchOptions& o) {
   auto report = collect_all(o, launch, folder);
   if (meeting.network && !launch.host.empty()) add_switches(report);
   const bool all_here = report.lost.empty();
+  const auto so_far = bench::judge(report, {});
+  if (std::ranges::any_of(so_far, [](const auto& verdict) { return verdict.grade != bench::Grade::ok; }))
+    time.ends_later(end_of_launcher(launch_variable));
   if (meeting.wanted()) decide(folder, all_here);
   if (meeting.wanted() && all_here) report = together(o, launch, meeting, time, report);
   if (meeting.profile && !all_here) log::warning(o.profile, " is not written: a node was lost");

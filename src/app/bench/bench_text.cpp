@@ -85,7 +85,8 @@ std::string pairs_text(const bench::BenchReport& report) {
 /// What the time did not suffice for.
 std::string left_out_text(const bench::BenchReport& report, int width) {
   std::string out;
-  for (const auto& what : report.left_out) out += "  " + options::wrap(printable(what), 4, width - 2) + "\n";
+  constexpr std::size_t longest = 400;  // all sizes of a link
+  for (const auto& what : report.left_out) out += "  " + options::wrap(printable(what, longest), 4, width - 2) + "\n";
   return out.empty() ? out : text("left out for want of time (--budget)\n", out, "\n");
 }
 

@@ -51,6 +51,11 @@ void BenchTime::soaked(Seconds length) {
   shares_ = rest(began_ + budget_ + soaked_ - reserve_);
 }
 
+void BenchTime::ends_later(Seconds launcher) {
+  reserve_ += launcher;
+  shares_ = rest(began_ + budget_ + soaked_ - reserve_);
+}
+
 /// Notes the part that is over, if it has taken more than its share by more than the tolerance.
 void BenchTime::close() {
   if (share_.value <= 0) return;

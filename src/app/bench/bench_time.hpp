@@ -25,6 +25,8 @@ class BenchTime {
   Seconds next();
   /// All that follows begins so much later.
   void soaked(Seconds length);
+  /// The launcher will end so much after this program.
+  void ends_later(Seconds);
   /// A line for the start: the parts take longer at least than the budget; "" where they fit.
   std::string too_short() const;
   /// A line for the end: how long the command has taken, and the parts that took more than they should; "" within 20 %.
