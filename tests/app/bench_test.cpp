@@ -5,6 +5,7 @@
 
 #include "app/bench/bench_launch.hpp"
 #include "app/bench/bench_text.hpp"
+#include "app/bench/bench_time.hpp"
 #include "app/common/job.hpp"
 #include "bench/made_up.hpp"
 #include "flotilla/files/json.hpp"
@@ -98,6 +99,99 @@ TEST(Prometheus, HasALineForEachFigureOfEachNode) {
   EXPECT_NE(words.find("flotilla_bench_matmul_fp32_flops{node=\"n0\",type=\"2 x AMD EPYC 9654\"} 9e+12\n"), std::string::npos) << words;
   EXPECT_NE(words.find("subject=\"gpt2\"} 812\n"), std::string::npos) << words;
   EXPECT_NE(words.find("flotilla_bench_verdict{node=\"a\\\"b\"} 0\n"), std::string::npos) << words;
+}
+
+/// A command whose parts take what they are told, by a clock of its own.
+class Played {
+ public:
+  Played(Seconds budget, std::vector<int> stages, std::size_t models = 0)
+      : time_{options(budget, std::move(stages)), models, Seconds{}, [this] { return clock_; }} {}
+  /// The next part's share, and what it then takes.
+  double part(double took) {
+    const Seconds share = time_.next();
+    clock_ += Seconds{took};
+    return share.value;
+  }
+  double obedient_part() {
+    const Seconds share = time_.next();
+    clock_ += share;
+    return share.value;
+  }
+  BenchTime& time() { return time_; }
+  double clock() const { return clock_.value; }
+  void pass(double seconds) { clock_ += Seconds{seconds}; }
+
+ private:
+  static BenchOptions options(Seconds budget, std::vector<int> stages) {
+    BenchOptions o;
+    o.budget = budget;
+    o.stages = std::move(stages);
+    return o;
+  }
+  Seconds clock_{};
+  BenchTime time_;
+};
+
+TEST(BenchTime, PartsTakeTheWholeBudgetTogether) {
+  for (const double budget : {6.0, 20.0, 600.0}) {
+    Played played{Seconds{budget}, {0, 1, 2, 3}, 2};
+    for (int part = 0; part < 4; ++part) EXPECT_GT(played.obedient_part(), 0) << part;
+    EXPECT_LE(played.clock(), budget);
+    EXPECT_GE(played.clock(), 0.9 * budget);
+    EXPECT_EQ(played.time().overdrawn(), "");
+  }
+}
+
+TEST(BenchTime, APartThatTakesLongerIsNamedAndTheOthersGiveWay) {
+  Played played{Seconds{10}, {0, 1, 2}};
+  const double share = played.part(6);
+  EXPECT_LT(share, 6);
+  EXPECT_LT(played.obedient_part() + played.obedient_part(), 4);
+  EXPECT_EQ(played.time().overdrawn(), "") << "the budget was kept";
+  played.pass(5);
+  tests::expect_contains(played.time().overdrawn(), "took 14.7 s of a budget of 10.0 s: each node by itself 6.00 s of ");
+}
+
+TEST(BenchTime, WhatTheLauncherTakesToEndIsKeptBack) {
+  EXPECT_EQ(end_of_launcher(launched_with({{"OMPI_COMM_WORLD_SIZE", "2"}})).value, 2);
+  EXPECT_EQ(end_of_launcher(launched_with({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_MCA_odls_base_sigkill_timeout", "0"}})).value, 0);
+  EXPECT_EQ(end_of_launcher(launched_with({{"SLURM_PROCID", "0"}})).value, 0);
+  Played played{Seconds{10}, {0, 1}};
+  played.obedient_part();
+  played.time().ends_later(Seconds{2});
+  played.obedient_part();
+  EXPECT_LE(played.clock(), 8);
+  EXPECT_GE(played.clock(), 7);
+}
+
+TEST(BenchTime, ABudgetThatIsTooShortIsSaidBefore) {
+  EXPECT_EQ((Played{Seconds{20}, {0, 1, 2}}.time().too_short()), "");
+  const auto said = Played{Seconds{2}, {0, 1, 2}}.time().too_short();
+  tests::expect_contains(said, "--budget 2.00 s is less than the ");
+  tests::expect_contains(said, "links 1.00 s");
+}
+
+TEST(BenchTime, ASoakComesOnTop) {
+  Played played{Seconds{10}, {0, 1, 4}};
+  played.obedient_part();
+  played.pass(3600);
+  played.time().soaked(Seconds{3600});
+  played.obedient_part();
+  EXPECT_GE(played.clock(), 3609);
+  EXPECT_LE(played.clock(), 3610);
+  EXPECT_EQ(played.time().overdrawn(), "");
+}
+
+TEST(BenchText, HasNoEmptyColumnsAndNamesWhatWasLeftOut) {
+  auto report = made_up_report(1, 0);
+  report.links = {{"n0", "n0", "mpi", true, {{{8}, {1e-6}, {1e6}, {2e6}, {}}}, ""}, {"n0", "n0", "rc", true, {}, "no such transport"}};
+  report.left_out = {
+      "inside n0 by mpi: messages of 32 B, 128 B, 512 B, 2.00 KiB, 8.00 KiB, 128 KiB, 512 KiB, 2.00 MiB, 8.00 MiB, 32.0 MiB, "
+      "64.0 MiB"};
+  const auto words = bench_text(result_of(report), 80);
+  for (const char* part : {"measured", "catalogue", "no such transport", "left out for want of time", "64.0 MiB"})
+    tests::expect_contains(words, part);
+  for (const char* empty : {"worst", "usual", " put"}) EXPECT_EQ(words.find(empty), std::string::npos) << empty << " in:\n" << words;
 }
 
 /// What is known of the card stands in a table, what is not is said below it.

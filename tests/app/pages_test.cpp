@@ -338,11 +338,23 @@ TEST(Pages, OfManyNodesUnderTest) {
 /// One node by itself has no links, no baselines and no history: no section says anything of them.
 TEST(Pages, OfOneNodeUnderTest) {
   BenchResult result{bench::tests::made_up_report(1), {}, "nothing"};
+  result.report.left_out = {"inside n0 by ucx: messages of 64.0 MiB"};
   const auto page = bench_page_of("bench-one", std::move(result));
-  expect_parts(page, {"Test of n0", "None: all nodes are well.", "n0: ok"});
+  expect_parts(page, {"Test of n0", "None: all nodes are well.", "n0: ok", "Beside the catalogue", "Hardware threads", "thread 15",
+                      ">measured<", ">catalogue<", "inside n0 by ucx: messages of 64.0 MiB"});
+  for (const char* empty : {">worst<", ">on<", ">usual<", "of the usual", "Beside what is usual"})
+    EXPECT_EQ(page.find(empty), std::string::npos) << empty;
   for (const char* absent : {"<h2>Links</h2>", "<h2>Collectives</h2>", "<h2>Earlier reports</h2>", "<h2>The card</h2>",
                              "<h2>Hours under load</h2>", "Nodes beside their type"})
     EXPECT_EQ(page.find(absent), std::string::npos) << absent;
+}
+
+/// With a history it stands beside that, too.
+TEST(Pages, OfOneNodeBesideItsHistory) {
+  auto result = nightly(6, 4);
+  result.report.nodes.resize(1);
+  const auto page = bench_page_of("bench-one-history", std::move(result));
+  expect_parts(page, {"Beside the catalogue", "Beside what is usual", "Percent of the median of 4 earlier reports", ">usual<"});
 }
 
 /// A cluster's page stays what a browser shows.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -11,6 +12,7 @@
 
 #include "app/common/commands.hpp"
 #include "app/common/planning_options.hpp"
+#include "app/common/planning_task.hpp"
 #include "app/common/planning_text.hpp"
 #include "app/common/stage_table.hpp"
 #include "app/documented.hpp"
@@ -616,6 +618,24 @@ TEST_F(Plan, ATimeLimitIsKeptAndTold) {
     EXPECT_NE(err_.find("(--search.time-limit 1ns)"), std::string::npos) << err_;
   }
   EXPECT_FALSE(json(small_ + Words{"--search.time-limit=1h"}).get_bool("cut_off"));
+  if (run(hasty + Words{"--explain"}) == 0) {
+    EXPECT_NE(err_.find("was over before all was explained"), std::string::npos) << err_;
+  }
+}
+
+TEST(SearchTimeLimit, IsForAllSearchesTogether) {
+  Seconds clock{};
+  PlanningTask task;
+  EXPECT_EQ(task.next_limit().value, 0) << "there is none";
+  task.time = std::make_shared<TimeShares>(Seconds{9}, std::vector<double>{1, 1, 1}, [&] { return clock; });
+  const PlanningTask other = task;  // as for another precision
+  EXPECT_DOUBLE_EQ(task.next_limit().value, 3);
+  clock += Seconds{1};
+  EXPECT_DOUBLE_EQ(other.next_limit().value, 4) << "the first has left two seconds";
+  clock += Seconds{20};
+  const auto last = task.next_limit();
+  EXPECT_GT(last.value, 0) << "0 would be none";
+  EXPECT_LT(last.value, 1e-6);
 }
 
 TEST_F(Plan, AlternativesAreAsManyAsAsked) {

@@ -25,7 +25,7 @@ int main(int count, char** words) {
     const Bytes large{std::atoll(words[2])};
     FLOTILLA_REQUIRE(large > small, ErrorKind::usage, "'", words[2], "': expected a number of bytes above 8");
     const Seconds slice{count == 4 ? std::atof(words[3]) : 0.05};
-    const fabric::LinkTest test{{small, large}, false, false, slice, deadline, deadline};
+    const fabric::LinkTest test{{small, large}, false, false, slice, deadline};
     const auto found = fabric::measure_links(world, {{{Rank{0}, Rank{1}}}}, {words[1]}, test).front();
     FLOTILLA_REQUIRE(found.points.size() == 2, ErrorKind::unavailable, words[1], ": ", found.refusal);
     if (world.rank() == Rank{0})

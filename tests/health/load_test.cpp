@@ -67,6 +67,17 @@ TEST(OtherWork, OfAMachineThatWorkedForOthers) {
   EXPECT_FALSE(OtherWork{proc / "nowhere"}.share().has_value());
 }
 
+TEST(OtherWork, WhatIsLeftOutDoesNotCount) {
+  const TemporaryFolder proc;
+  proc.write("stat", "cpu 100 0 100 1000 0 0 0 0 0 0\n");
+  OtherWork work{proc.path()};
+  work.leave_out([&] { proc.write("stat", "cpu 500100 0 100 501000 0 0 0 0 0 0\n"); });
+  EXPECT_FALSE(work.share().has_value()) << "no other time has passed";
+  proc.write("stat", "cpu 600100 0 100 801000 0 0 0 0 0 0\n");
+  ASSERT_TRUE(work.share().has_value());
+  EXPECT_NEAR(*work.share(), 0.25, 0.01);
+}
+
 TEST(Energy, IsCountedAcrossTheEndOfACounter) {
   const TemporaryFolder sys;
   kernel_says(sys, "class/powercap/intel-rapl:0/name", "package-0\n");

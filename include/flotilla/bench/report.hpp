@@ -174,6 +174,7 @@ struct BenchReport {
   std::vector<LinkReport> links;              ///< empty: links were not tested
   std::vector<CollectiveReport> collectives;  ///< empty: collectives were not tested
   std::vector<Series> imported;               ///< what other programs measured
+  std::vector<std::string> left_out;          ///< what did not fit the time, in words
   bool operator==(const BenchReport&) const = default;
 };
 

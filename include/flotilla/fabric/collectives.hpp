@@ -17,8 +17,9 @@ struct CollectiveTest {
 
 /// Forms and proves each group as training does (comm::form), then times its all-reduce in fp32 at each size. Tests of one level, whose
 /// members must not overlap, run at the same time. The same result on every rank, in the tests' order; a refusal says what the proof found.
+/// Sizes that do not fit a level's part of rank 0's `time` are left out, but for two.
 /// Collective over the world, every rank giving the same tests; one thread. Throws Error{communication} when a rank is lost.
 std::vector<bench::CollectiveReport> measure_collectives(const comm::World&, const std::vector<CollectiveTest>&,
-                                                         const std::vector<Bytes>& sizes, Seconds deadline);
+                                                         const std::vector<Bytes>& sizes, Seconds time, Seconds deadline);
 
 }  // namespace flotilla::fabric

@@ -12,7 +12,7 @@ struct DiskRates {
 };
 
 /// Writes `size` bytes to a file of its own in `folder`, flushes it, drops it from the page cache, reads it back, compares and removes it.
-/// That twice at least, and up to five times within half of `budget`. The best pass counts: a flush waits for what others write. Less is
+/// That twice at least, and up to five times within `budget`. The best pass counts: a flush waits for what others write. Less is
 /// written where that takes a pass longer than a quarter of `budget`. Local. Throws Error{unavailable, temporary}: no room, no permission,
 /// other bytes.
 DiskRates test_disk(const std::filesystem::path& folder, Bytes size, Seconds budget);

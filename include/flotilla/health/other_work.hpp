@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 namespace flotilla::health {
@@ -11,6 +12,8 @@ class OtherWork {
   explicit OtherWork(std::filesystem::path proc = "/proc");
   /// Of all hardware threads' time, 0 to 1; nothing where the kernel does not say or no time has passed.
   std::optional<double> share() const;
+  /// What happens in `body` does not count.
+  void leave_out(const std::function<void()>& body);
 
  private:
   struct Reading {

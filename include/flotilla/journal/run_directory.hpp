@@ -71,7 +71,8 @@ class RunDirectory {
 /// The newest incarnation of a run directory, held or not; nothing when there never was one. For reports; takes no lock.
 std::optional<DirectoryHolder> newest_holder(const std::filesystem::path& run);
 
-/// When this process began, seconds since 1970; 0 where the kernel does not say.
+/// When a process of this node began, seconds since 1970; 0 where the kernel does not say.
+double process_began(int pid);
 double this_process_began();
 
 /// The folder of a checkpoint: RUN/step-N.

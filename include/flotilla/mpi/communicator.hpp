@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,6 +72,15 @@ requires std::is_trivially_copyable_v<T> std::vector<T> all_gather(const Communi
   std::vector<T> all(static_cast<std::size_t>(communicator.size()));
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span{all}).begin());
   return all;
+}
+
+/// The root's value on every rank.
+template <class T>
+requires std::is_trivially_copyable_v<T> T broadcast_value(const Communicator& communicator, const T& mine, int root, Seconds deadline) {
+  const auto bytes = broadcast_string(communicator, {reinterpret_cast<const char*>(&mine), sizeof mine}, root, deadline);
+  T value{};
+  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
+  return value;
 }
 
 }  // namespace flotilla::mpi

@@ -27,7 +27,7 @@ struct ProbeRequest {
   int threads = 0;                                   ///< compute threads of this rank; 0: topology::threads_per_rank
   Bytes memory_limit;                                ///< what this rank's device may use; 0: available memory / ranks on the node
   std::string zone;                                  ///< this rank's partition, zone or hetjob component
-  Seconds budget{8};                                 ///< aim for all measurements; a large model's least set may take longer
+  Seconds budget{6};                                 ///< wall time of all measurements; a large model's least set may take longer
   Seconds deadline{60};                              ///< of each wait for another rank, beyond the time that its measurement may take
   std::function<void(const std::string&)> progress;  ///< told what is being measured next: "operations, fp32, tensor parallel 2, ..."
 };

@@ -20,7 +20,7 @@ struct IdleDevices {
   std::optional<RankedPlan> with;  ///< the best plan found that takes one of them more; none: none is allowed
 };
 /// Of each type and zone of which the plan leaves some idle, the most idle ones first, at most `most`. A request that asks for one of them
-/// more is planned each time; where nothing comes of it, once more without limits.
+/// more is planned each time; where nothing comes of it, once more without limits. Once the request wants to stop, the reason says so.
 std::vector<IdleDevices> why_idle(const PlanRequest&, const simulate::Forecaster&, const RankedPlan& best, std::size_t most);
 
 /// The best plan for a pool with another node.
@@ -28,7 +28,7 @@ struct OneMoreNode {
   PoolEntry added;  ///< the node: its type, zone and devices
   RankedPlan best;  ///< no worse than without it
 };
-/// For each type and zone of the pool in its order, at most `most`.
+/// For each type and zone of the pool in its order, at most `most`, until the request wants to stop.
 std::vector<OneMoreNode> with_one_more_node(const PlanRequest&, const simulate::Forecaster&, const RankedPlan& best, std::size_t most);
 
 /// Plans of which none is both faster and cheaper than another, the fastest first, at most `points`: the fastest and the cheapest plan that

@@ -1,5 +1,7 @@
 #include "app/bench/bench.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 #include "app/bench/bench_network.hpp"
 #include "app/bench/bench_page.hpp"
 #include "app/bench/bench_text.hpp"
+#include "app/bench/bench_time.hpp"
 #include "app/common/job.hpp"
 #include "app/common/live_line.hpp"
 #include "app/common/on_all_ranks.hpp"
@@ -31,6 +34,7 @@
 #include "flotilla/health/node_test.hpp"
 #include "flotilla/health/other_work.hpp"
 #include "flotilla/health/soak.hpp"
+#include "flotilla/journal/run_directory.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/signals/signal_thread.hpp"
 #include "flotilla/signals/stop_signals.hpp"
@@ -42,8 +46,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int nodes_alone = 0, links_between_nodes = 1, collectives = 2, the_card = 3, the_soak = 4;  // stages
-constexpr Seconds usual_soak{3600};
+constexpr Seconds usual_soak{3600}, shortest_profile{0.3};
 constexpr int threshold_crossed = 1;
 constexpr std::size_t longest_history = 100;  // reports that baselines are learned from
 
@@ -107,8 +110,6 @@ int conclude(const BenchOptions& o, bench::BenchReport report, bool is_new) {
   return exit_code_of(result);
 }
 
-bool wants(const BenchOptions& o, int stage) { return std::ranges::find(o.stages, stage) != o.stages.end(); }
-
 /// Reports of one start, apart from those of others.
 fs::path folder_of(const BenchOptions& o, const BenchLaunch& launch) {
   return fs::absolute(o.folder) / (launch.id.empty() ? "alone-" + files::unguessable() : launch.id);
@@ -124,7 +125,7 @@ bench::NodeReport at_rest(const health::NodeTest& test) {
 }
 
 /// 0: none.
-Seconds soak_length(const BenchOptions& o) { return o.soak.value > 0 ? o.soak : wants(o, the_soak) ? usual_soak : Seconds{}; }
+Seconds soak_length(const BenchOptions& o) { return o.soak.value > 0 ? o.soak : o.wants(stage::soak) ? usual_soak : Seconds{}; }
 
 /// While it lives, the signals that end programs end the soak, and the report is made.
 class SoakEnd {
@@ -170,20 +171,24 @@ void soak_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::
   }
 }
 
-void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd* end) {
+void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder, const SoakEnd* end, BenchTime& time) {
   LiveLine line;
   health::NodeTest test;
   test.host = launch.host;
   test.partition = launch.partition;
   test.disk = o.disk.empty() ? fs::path{o.folder} : fs::path{o.disk};
   test.disk_size = o.disk_size;
-  test.budget = o.budget;
+  test.budget = time.next();
   test.progress = [&](const bench::NodeReport& report) {
     if (launch.rank == 0) line.show("testing " + report.host + ": " + report.doing);
     health::publish(folder, report);
   };
-  auto report = wants(o, nodes_alone) ? health::test_node(test) : at_rest(test);
-  if (end != nullptr) soak_this_node(o, launch, folder, *end, report);
+  auto report = o.wants(stage::nodes) ? health::test_node(test) : at_rest(test);
+  if (end != nullptr) {
+    const Seconds begin = now();
+    soak_this_node(o, launch, folder, *end, report);
+    time.soaked(now() - begin);
+  }
   report.done = true;
   report.doing.clear();
   health::publish(folder, report);
@@ -204,7 +209,7 @@ bool await_decision(const BenchOptions& o, const fs::path& folder) {
   while (!files::facts_of(decision_file(folder))) {
     FLOTILLA_REQUIRE(now() < end, ErrorKind::communication,
                      "the first rank does not say whether all nodes have reported; is its node well?");
-    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
   }
   return files::read_text(decision_file(folder)) == "go\n";
 }
@@ -221,12 +226,11 @@ void add_switches(bench::BenchReport& report) {
 }
 
 bench::BenchReport with_network(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world,
-                                const bench::BenchReport& report) {
+                                const std::function<Seconds()>& next_time, const bench::BenchReport& report) {
   LiveLine line;
   if (launch.rank == 0) line.show("testing the network");
   return test_network(
-      world, launch,
-      {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()},
+      world, launch, {o.wants(stage::links), o.wants(stage::collectives), o.transports, o.message_deadline, next_time, !o.topology.empty()},
       report);
 }
 
@@ -241,9 +245,10 @@ std::optional<Job> profile_job(const BenchOptions& o) {
   return read_job(words, options::environment(), Need::model);
 }
 
-/// As `flotilla probe` measures and writes it, with the links of stage 1.
-void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, const Job& job,
+/// As `flotilla probe` measures and writes it, with the links of stage 1, in this command's time.
+void write_profile(const BenchOptions& o, const BenchLaunch& launch, const comm::World& world, Job job, Seconds time,
                    const bench::BenchReport& report) {
+  job.probe.budget = std::max(time, shortest_profile);
   comm::require_same(world, "the profile's job", shared_configuration(job), ranks_start_deadline);
   LiveLine line;
   const auto profile = measure_profile(world, job, [&](const std::string& what) {
@@ -263,12 +268,20 @@ struct Meeting {
 /// Nobody can end MPI with a node that is lost: the report is made, then the job ended.
 [[noreturn]] void conclude_without(const BenchOptions& o, bench::BenchReport report) { mpi::abort(conclude(o, std::move(report), true)); }
 
-bench::BenchReport together(const BenchOptions& o, const BenchLaunch& launch, const Meeting& meeting, const bench::BenchReport& mine) {
+/// Rank 0's clock decides how long parts last, so that no rank waits for one that has gone on.
+bench::BenchReport together(const BenchOptions& o, const BenchLaunch& launch, Meeting meeting, BenchTime& time,
+                            const bench::BenchReport& mine) {
   const mpi::Session session{meeting.card ? longest_card(*meeting.card) : ranks_start_deadline};
   const comm::World world{session.world(), ranks_start_deadline};
-  auto report = with_network(o, launch, world, mine);
-  if (meeting.profile) write_profile(o, launch, world, *meeting.profile, report);
-  if (meeting.card) report = test_card(world, launch, *meeting.card, std::move(report));
+  const auto next_time = [&] {
+    return mpi::broadcast_value(world.control(), launch.rank == 0 ? time.next() : Seconds{}, 0, ranks_start_deadline);
+  };
+  auto report = with_network(o, launch, world, next_time, mine);
+  if (meeting.profile) write_profile(o, launch, world, *meeting.profile, next_time(), report);
+  if (meeting.card) {
+    meeting.card->budget = next_time();
+    report = test_card(world, launch, *meeting.card, std::move(report));
+  }
   if (launch.rank == 0 && !report.lost.empty()) conclude_without(o, std::move(report));
   return report;
 }
@@ -281,37 +294,56 @@ void forget(const fs::path& folder) {
 
 Meeting meeting_of(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
   Meeting meeting;
-  meeting.network = wants(o, links_between_nodes) || wants(o, collectives);
+  meeting.network = o.wants(stage::links) || o.wants(stage::collectives);
   FLOTILLA_REQUIRE(!meeting.network || !launch.id.empty(), ErrorKind::usage,
                    "stages 1 and 2 need several processes; start them by srun --mpi=pmix or mpirun");
   meeting.profile = profile_job(o);
-  FLOTILLA_REQUIRE(wants(o, the_card) || (o.card_models.empty() && o.card_job.empty()), ErrorKind::usage,
+  FLOTILLA_REQUIRE(o.wants(stage::card) || (o.card_models.empty() && o.card_job.empty()), ErrorKind::usage,
                    "--card-model and --card-job say what stage 3 trains; ask for it, too: --stages 0,3");
-  if (wants(o, the_card)) meeting.card = CardTest{card_jobs(o.card_job, o.card_models), o.budget / 2, o.silence, folder};
+  if (o.wants(stage::card)) meeting.card = CardTest{card_jobs(o.card_job, o.card_models), o.budget, o.silence, folder};
   return meeting;
+}
+
+/// When this command began, by the clock of now(): its launcher, which has started this process a moment ago, or the process.
+Seconds command_began(const BenchLaunch& launch) {
+  constexpr Seconds longest_start{10};  // a shell that outlives its commands has begun before that
+  const double process = journal::this_process_began(), launcher = launch.id.empty() ? 0 : journal::process_began(::getppid());
+  if (process <= 0) return now();
+  const double began = launcher > process - longest_start.value ? std::min(launcher, process) : process;
+  const Seconds today{std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()};
+  return now() - std::max(Seconds{}, today - Seconds{began});
 }
 
 int measure(const BenchOptions& o) {
   const auto launch = bench_launch(launch_variable, slurm::read_allocation(options::environment()));
   const auto folder = folder_of(o, launch);
   const auto meeting = meeting_of(o, launch, folder);
+  BenchTime time{o, meeting.card ? meeting.card->jobs.size() : 0, command_began(launch)};
+  const auto say = [&](const std::string& line) {
+    if (launch.rank == 0 && !o.quiet && !line.empty()) log::warning(line);
+  };
+  say(time.too_short());
   {
     std::optional<SoakEnd> end;
     if (soak_length(o).value > 0) end.emplace();
-    if (launch.local_rank == 0) test_this_node(o, launch, folder, end ? &*end : nullptr);
+    if (launch.local_rank == 0) test_this_node(o, launch, folder, end ? &*end : nullptr, time);
     if (launch.rank != 0 && (!meeting.wanted() || !await_decision(o, folder))) return static_cast<int>(ExitCode::done);
   }
   if (launch.rank != 0) {
-    together(o, launch, meeting, {});
+    together(o, launch, meeting, time, {});
     return static_cast<int>(ExitCode::done);
   }
   auto report = collect_all(o, launch, folder);
   if (meeting.network && !launch.host.empty()) add_switches(report);
   const bool all_here = report.lost.empty();
+  const auto so_far = bench::judge(report, {});
+  if (std::ranges::any_of(so_far, [](const auto& verdict) { return verdict.grade != bench::Grade::ok; }))
+    time.ends_later(end_of_launcher(launch_variable));
   if (meeting.wanted()) decide(folder, all_here);
-  if (meeting.wanted() && all_here) report = together(o, launch, meeting, report);
+  if (meeting.wanted() && all_here) report = together(o, launch, meeting, time, report);
   if (meeting.profile && !all_here) log::warning(o.profile, " is not written: a node was lost");
   if (all_here) forget(folder);
+  say(time.overdrawn());
   return conclude(o, std::move(report), true);
 }
 

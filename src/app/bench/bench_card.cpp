@@ -14,6 +14,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
+#include "flotilla/base/time_shares.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/gpu/driver.hpp"
@@ -32,7 +33,8 @@ namespace {
 
 constexpr int fewest_steps = 3;  // that are timed
 constexpr std::size_t text_size = 1 << 20;
-constexpr Seconds between_signs{1}, scontrol_deadline{10};
+constexpr Seconds between_signs{1}, scontrol_deadline{10}, shortest_probe{0.1};
+constexpr double for_probe = 0.3;  // of a model's time
 
 /// Told what comes next; empty: nobody listens.
 using CardTold = std::function<void(const std::string&)>;
@@ -59,10 +61,10 @@ double median_of_steps(std::vector<double> seconds) {
 class CardTraining {
  public:
   CardTraining(const comm::World& node, const Job& job, Seconds budget, const CardTold& told)
-      : node_{node}, job_{job}, budget_{budget}, told_{told}, data_{open()}, place_{node, job_, data_,
-                                                                                    {},   {},   1,
-                                                                                    {},   {},   session::phases_of(job_),
-                                                                                    {},   false} {}
+      : node_{node}, job_{job}, end_{now() + budget}, told_{told}, data_{open()}, place_{node, job_, data_,
+                                                                                         {},   {},   1,
+                                                                                         {},   {},   session::phases_of(job_),
+                                                                                         {},   false} {}
 
   bench::CardEntry run() {
     look_at_devices();
@@ -133,16 +135,15 @@ class CardTraining {
     return entry;
   }
 
-  /// One to warm up, then for the budget; some rank's wish to stop is every rank's.
+  /// One to warm up, then to the end of the model's time; some rank's wish to stop is every rank's.
   void time_steps(train::Trainer& trainer, bench::CardEntry& entry) const {
     trainer.initialize();
     trainer.step(0);
     health::EnergyMeter energy;
     std::vector<double> seconds;
-    const Seconds end = now() + budget_;
     for (bool stop = false; !stop;) {
       const Seconds start = now();
-      const bool enough = static_cast<int>(seconds.size()) + 1 >= fewest_steps && start >= end;
+      const bool enough = static_cast<int>(seconds.size()) + 1 >= fewest_steps && start >= end_;
       stop = trainer.step(static_cast<std::int64_t>(seconds.size()) + 1, {enough}).stop;
       seconds.push_back((now() - start).value);
       energy.sample();
@@ -171,14 +172,15 @@ class CardTraining {
 
   const comm::World& node_;
   Job job_;
-  const Seconds budget_;
+  const Seconds end_;
   const CardTold& told_;
   session::TrainingData data_;
   session::RunContext place_;
 };
 
-/// The job with the card's text as its data, and no checkpoint or evaluation.
-Job with_text(Job job, const std::filesystem::path& file) {
+/// The job with the card's text as its data, and no checkpoint or evaluation; measuring the node takes its part of the time.
+Job with_text(Job job, const std::filesystem::path& file, Seconds time) {
+  job.probe.budget = std::max(time * for_probe, shortest_probe);
   job.data = {};
   job.data.train = {file.string()};
   job.data.validation_fraction = 0;
@@ -245,9 +247,11 @@ std::vector<bench::CardEntry> train_card(const comm::World& node, const CardTest
       },
       deadline);
   std::vector<bench::CardEntry> card;
+  TimeShares shares{now() + test.budget, std::vector<double>(test.jobs.size(), 1.0)};
   for (const auto& job : test.jobs) {
+    const Seconds time = mpi::broadcast_value(node.control(), shares.next(), 0, deadline);
     try {
-      card.push_back(CardTraining{node, with_text(job, file), test.budget, told}.run());
+      card.push_back(CardTraining{node, with_text(job, file, time), time, told}.run());
     } catch (const comm::AgreedError& error) {
       auto& entry = card.emplace_back();
       entry.model = job.architecture.name;
@@ -302,7 +306,7 @@ std::vector<Job> card_jobs(const std::string& job_file, const std::vector<std::s
 
 Seconds longest_card(const CardTest& test) {
   Seconds longest{120};
-  for (const auto& job : test.jobs) longest = longest + job.comm.deadline + 10 * (test.budget + job.probe.budget);
+  for (const auto& job : test.jobs) longest = longest + job.comm.deadline + 10 * test.budget;
   return longest;
 }
 

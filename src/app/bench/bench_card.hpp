@@ -13,7 +13,7 @@ namespace flotilla::app {
 /// What the card's models are trained for, and where.
 struct CardTest {
   std::vector<Job> jobs;         ///< one for each model; the same on every rank
-  Seconds budget;                ///< of each model's timed steps
+  Seconds budget;                ///< of all models together, each from measuring the node for it to its last step; rank 0's counts
   Seconds silence;               ///< a node that gives no sign of life for this long is lost
   std::filesystem::path folder;  ///< of this start, which nodes share
 };

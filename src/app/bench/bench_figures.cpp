@@ -1,6 +1,7 @@
 #include "app/bench/bench_figures.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -8,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "app/bench/bench_references.hpp"
 #include "app/bench/bench_rows.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/base/utc.hpp"
@@ -224,20 +226,6 @@ page::LinePlot history_plot(const BenchResult& result, const std::vector<Dated>&
 
 }  // namespace
 
-NodeBaselines::NodeBaselines(const BenchResult& result)
-    : learned_{result.baselines}, siblings_{bench::learn(std::vector<bench::BenchReport>{result.report})} {}
-
-const bench::Baseline* NodeBaselines::of(const std::string& type, const std::string& figure) const {
-  const auto* learned = bench::find_baseline(learned_, type, figure);
-  return learned != nullptr ? learned : bench::find_baseline(siblings_, type, figure);
-}
-
-double goodness(const bench::MeasuredFigure& figure, const bench::Baseline& baseline) {
-  const bool more = bench::kind_of(figure.name).more_is_better;
-  const double better = more ? figure.value : baseline.median, worse = more ? baseline.median : figure.value;
-  return worse > 0 ? better / worse : 0;
-}
-
 Hosts hosts_to_show(const BenchResult& result, std::size_t most) {
   Hosts all;
   for (const auto& node : result.report.nodes) all.push_back(node.host);
@@ -267,18 +255,65 @@ page::HeatMap figures_map(const BenchResult& result, const Hosts& hosts) {
                     hosts,
                     {},
                     {.label = "of the usual", .unit = "%"}};
-  const NodeBaselines baselines{result};
+  const References references{result};
   for (const auto& name : figure_names(result.report)) {
     auto& row = map.values.emplace_back(hosts.size());
     for (std::size_t c = 0; c < hosts.size(); ++c) {
       const auto* node = find_node(result.report, hosts[c]);
       const auto value = bench::worst_value(*node, name);
-      const auto* baseline = baselines.of(node->type, name);
-      if (value && baseline != nullptr) row[c] = 100 * goodness({name, *value}, *baseline);
+      const auto* baseline = references.usual(node->type, name);
+      if (value && baseline != nullptr) row[c] = 100 * goodness({name, *value}, baseline->median);
     }
     map.rows.push_back(figure_title(name));
   }
   return map;
+}
+
+namespace {
+
+/// Each figure that has a reference, in percent of it.
+page::BarChart bars(page::Caption caption, const bench::NodeReport& node, const char* limit_is,
+                    const std::function<std::optional<double>(const std::string&)>& reference) {
+  page::BarChart chart{std::move(caption), {.label = limit_is, .from_zero = true, .unit = "%"}, {{Colour::blue, node.host}}, {}, limit_is};
+  for (const auto& figure : node.figures)
+    if (const auto value = reference(figure.name); value && *value > 0)
+      chart.rows.push_back({figure_title(figure.name), {std::round(100 * goodness(figure, *value))}, 100});
+  return chart;
+}
+
+/// The slowest first; one alone has nothing beside it.
+page::BarChart thread_bars(const bench::NodeReport& node) {
+  constexpr std::size_t most_shown = 16;
+  auto cores = node.cores;
+  std::ranges::sort(cores, std::greater{}, [](const bench::Core& core) { return core.step.value; });
+  page::BarChart chart{{"Hardware threads", text("Processor time of the known-answer step, all at work at once; of ", cores.size(),
+                                                 cores.size() > most_shown ? " the slowest." : ", the slowest first.")},
+                       {.label = "step", .quantity = page::Quantity::seconds, .from_zero = true},
+                       {{Colour::blue, "step"}},
+                       {},
+                       ""};
+  for (std::size_t c = 0; cores.size() > 1 && c < std::min(cores.size(), most_shown); ++c)
+    chart.rows.push_back({text("thread ", cores[c].cpu), {cores[c].step.value}, {}});
+  return chart;
+}
+
+}  // namespace
+
+std::vector<page::BarChart> own_bars(const BenchResult& result) {
+  const auto& node = result.report.nodes.front();
+  const References references{result};
+  std::vector<page::BarChart> charts{
+      bars({"Beside the catalogue",
+            "Percent of the hardware catalogue's figures: peaks of the device, or of as many cores, each with its share of a full socket."},
+           node, "of the catalogue", [&](const std::string& figure) { return references.catalogue(node, figure); }),
+      bars({"Beside what is usual", text("Percent of the median of ", result.held_against, "; more is better.")}, node, "of the usual",
+           [&](const std::string& figure) {
+             const auto* usual = references.usual(node.type, figure);
+             return usual != nullptr ? std::optional{usual->median} : std::nullopt;
+           }),
+      thread_bars(node)};
+  std::erase_if(charts, [](const auto& chart) { return chart.rows.empty(); });
+  return charts;
 }
 
 bool has_values(const page::HeatMap& map) {

@@ -8,24 +8,14 @@
 /// Pictures of a report.
 namespace flotilla::app {
 
-/// Baselines of a report's nodes: what was learned from earlier ones, else what nodes of a type have in common.
-class NodeBaselines {
- public:
-  explicit NodeBaselines(const BenchResult&);
-  /// nullptr where there is none.
-  const bench::Baseline* of(const std::string& type, const std::string& figure) const;
-
- private:
-  bench::Baselines learned_, siblings_;
-};
-/// How good a figure is, 1: as its baseline; 0.5: half as fast.
-double goodness(const bench::MeasuredFigure&, const bench::Baseline&);
-
 /// Hosts for a picture that has no room for all: those with findings, their partners, then others; in the report's order.
 std::vector<std::string> hosts_to_show(const BenchResult&, std::size_t most);
 
 /// Figures of nodes beside their baselines; without rows where there are none.
 page::HeatMap figures_map(const BenchResult&, const std::vector<std::string>& hosts);
+
+/// Of a report of one node: its figures in percent of the catalogue's, of what is usual, and its hardware threads; those that have values.
+std::vector<page::BarChart> own_bars(const BenchResult&);
 
 /// What pairs of nodes reach, by UCX's own choice and by the training's messages. A pair that was measured counts in both directions.
 page::HeatMap bandwidth_map(const BenchResult&, const std::vector<std::string>& hosts);

@@ -57,6 +57,11 @@ BenchLaunch by_srun(const LaunchVariables& variable, const slurm::SlurmAllocatio
 
 }  // namespace
 
+Seconds end_of_launcher(const LaunchVariables& variable) {
+  if (variable("OMPI_COMM_WORLD_SIZE") == nullptr) return {};
+  return Seconds{2.0} * number(variable, "OMPI_MCA_odls_base_sigkill_timeout", 1);
+}
+
 BenchLaunch bench_launch(const LaunchVariables& variable, const std::optional<slurm::SlurmAllocation>& allocation) {
   BenchLaunch launch;
   if (variable("OMPI_COMM_WORLD_SIZE") != nullptr)

@@ -20,6 +20,10 @@ struct BenchLaunch {
 /// Value of an environment variable, or nullptr.
 using LaunchVariables = std::function<const char*(const char*)>;
 
+/// How long the launcher takes to end once a process has ended with another exit code than 0: Open MPI's mpirun looks twice for processes
+/// to kill.
+Seconds end_of_launcher(const LaunchVariables&);
+
 /// Of mpirun if that started the process, else of srun, else a process by itself. Throws Error{bad_input} naming a variable that is no
 /// number.
 BenchLaunch bench_launch(const LaunchVariables&, const std::optional<slurm::SlurmAllocation>&);

@@ -5,7 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "app/bench/bench_rows.hpp"
 #include "app/common/on_all_ranks.hpp"
+#include "app/common/table.hpp"
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/fabric/collectives.hpp"
@@ -60,7 +63,7 @@ std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& 
     auto& links = rounds.emplace_back();
     for (const auto& pair : round) links.push_back(nodes.between(pair));
   }
-  return fabric::measure_in_rounds(world, rounds, nodes.hosts(), deadline);
+  return fabric::measure_in_rounds(world, rounds, nodes.hosts(), fabric::usual_slice, deadline);
 }
 
 std::vector<bench::MeasuredPair> measured(const Nodes& nodes, const std::vector<bench::LinkReport>& links) {
@@ -123,7 +126,23 @@ void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<b
   append(report.links, in_rounds(world, nodes, missing, deadline));
 }
 
+std::string in_words(const std::vector<Bytes>& sizes) {
+  std::vector<std::string> words;
+  for (const Bytes size : sizes) words.push_back(to_string(size));
+  return joined(words);
+}
+
+/// "inside n1 by ucx: messages of 8 MiB, 64 MiB".
+std::string left_out_of(const fabric::LinkResult& link, const Nodes& nodes) {
+  bench::LinkReport named;
+  named.from = nodes.hosts()[link.pair.a.index()], named.to = nodes.hosts()[link.pair.b.index()], named.transport = link.transport;
+  const auto where = text(named.from == named.to ? "" : "link ", link_name(named), " by ", transport_name(named));
+  if (link.points.empty()) return where;
+  return text(where, ": messages of ", in_words(link.left_out));
+}
+
 void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::BenchReport& report) {
+  const Seconds end = test.next_time() + now();
   const auto first = bench::first_pairs(nodes.places());
   append(report.links, in_rounds(world, nodes, first, test.deadline));
   add_pairs(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
@@ -132,10 +151,12 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
     add_pairs(world, nodes, bench::joining_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
   }
   std::vector<std::string> transports{"", bench::training_transport};
-  transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
-  const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, 5 * test.slice, test.deadline};
-  append(report.links,
-         fabric::reports_of(fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), nodes.hosts(), true));
+  transports.insert(transports.end(), test.transports.begin(), test.transports.end());
+  const fabric::LinkTest whole{.sizes = fabric::all_sizes(), .deadline = test.deadline, .time = std::max(Seconds{}, end - now())};
+  const auto alone = fabric::measure_links(world, alone_rounds(nodes, first), transports, whole);
+  append(report.links, fabric::reports_of(alone, nodes.hosts(), true));
+  for (const auto& link : alone)
+    if (!link.left_out.empty()) report.left_out.push_back(left_out_of(link, nodes));
 }
 
 /// Where sums of nodes are wrong, smaller groups of these are proved until the node is found that makes them so.
@@ -150,7 +171,7 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
   const auto faulty = bench::faulty_members(places, [&](const std::vector<int>& some) {
     fabric::CollectiveTest test{bench::faulty_member, "", {}};
     for (const int place : some) test.members.push_back(members[static_cast<std::size_t>(place)]);
-    return fabric::measure_collectives(world, {test}, {{8}}, deadline).front().refusal.empty();
+    return fabric::measure_collectives(world, {test}, {{8}}, Seconds{}, deadline).front().refusal.empty();
   });
   for (const int place : faulty)
     report.collectives.push_back({bench::faulty_member,
@@ -158,6 +179,19 @@ void find_faulty(const comm::World& world, const Nodes& nodes, const std::vector
                                   1,
                                   {},
                                   "sums of known values come out wrong wherever it takes part"});
+}
+
+void add_collectives(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::BenchReport& report) {
+  const std::vector<Bytes> sizes{{8}, {32 << 10}, {1 << 20}, {16 << 20}};
+  const auto tests = collective_tests(nodes);
+  report.collectives = fabric::measure_collectives(world, tests, sizes, test.next_time(), test.deadline);
+  for (const auto& c : report.collectives) {
+    auto missing = sizes;
+    std::erase_if(missing, [&](Bytes size) { return std::ranges::find(c.points, size, &bench::CollectivePoint::size) != c.points.end(); });
+    if (c.refusal.empty() && !missing.empty())
+      report.left_out.push_back(text(c.level, " ", c.name, ": all-reduces of ", in_words(missing)));
+  }
+  find_faulty(world, nodes, tests, test.deadline, report);
 }
 
 }  // namespace
@@ -170,10 +204,7 @@ bench::BenchReport test_network(const comm::World& world, const BenchLaunch& lau
   const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
   const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, ranks_start_deadline)};
   if (test.links) add_links(world, nodes, test, report);
-  if (!test.collectives) return report;
-  const auto tests = collective_tests(nodes);
-  report.collectives = fabric::measure_collectives(world, tests, {{8}, {32 << 10}, {1 << 20}, {16 << 20}}, test.deadline);
-  find_faulty(world, nodes, tests, test.deadline, report);
+  if (test.collectives) add_collectives(world, nodes, test, report);
   return report;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,13 @@ struct NetworkTest {
   bool links = true, collectives = false;
   std::vector<std::string> transports;  ///< of the links that are measured alone, beside UCX's choice and MPI
   Seconds deadline{10};                 ///< of each message
-  Seconds slice{0.02};                  ///< of each sample of a link that is measured alone
+  std::function<Seconds()> next_time;   ///< of links, then of collectives; the same on every rank, collective
   bool switches = false;                ///< measure as many pairs as it takes to tell which nodes hang on one switch
 };
 
 /// Stages 1 and 2: links between the report's nodes, all in rounds and a few alone, and collectives by level, added to the report, which
-/// counts on rank 0. Collective over
-/// all processes of the start. Throws Error{communication} where one is lost.
+/// counts on rank 0, with what did not fit the time. Collective over all processes of the start. Throws Error{communication} where one is
+/// lost.
 bench::BenchReport test_network(const comm::World&, const BenchLaunch&, const NetworkTest&, const bench::BenchReport& report);
 
 }  // namespace flotilla::app

@@ -24,7 +24,7 @@ options::Table bench_table(BenchOptions& o) {
   t.add("bench.disk", &o.disk, "test the file system of this directory, where checkpoints go",
         {.value = "DIRECTORY", .unset = "that of bench.folder", .alias = "disk"});
   t.add("bench.disk-size", &o.disk_size, "bytes that each node writes and reads there", {.minimum = 4 << 20});
-  t.add("bench.budget", &o.budget, "target time of a node's tests; of stage 1, a thousandth of it for each sample",
+  t.add("bench.budget", &o.budget, "wall time of the whole command, within 20 %; a soak's length comes on top",
         {.minimum = 1, .maximum = 3600, .alias = "budget"});
   t.add("bench.silence", &o.silence, "a node that gives no sign of life for this long counts as lost", {.minimum = 1, .maximum = 3600});
   t.add("bench.deadline", &o.message_deadline, "of stages 1 and 2: a message without an end for this long is a fault",

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -6,6 +7,10 @@
 #include "flotilla/options/table.hpp"
 
 namespace flotilla::app {
+
+namespace stage {
+inline constexpr int nodes = 0, links = 1, collectives = 2, card = 3, soak = 4;
+}
 
 struct BenchOptions {
   std::vector<int> stages{0};
@@ -24,6 +29,7 @@ struct BenchOptions {
   std::string page, prometheus, reframe, topology, profile;  ///< files; empty: none
   std::string profile_job, profile_model;  ///< what the profile is for: a job file, a built-in model; empty: the defaults of a job
   Job::Output output;
+  bool wants(int stage) const { return std::ranges::find(stages, stage) != stages.end(); }
 };
 
 /// `options` must stay where they are while the table lives.

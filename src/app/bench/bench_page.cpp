@@ -4,6 +4,7 @@
 
 #include "app/bench/bench_figures.hpp"
 #include "app/bench/bench_load.hpp"
+#include "app/bench/bench_references.hpp"
 #include "app/bench/bench_rows.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
@@ -22,12 +23,41 @@ page::Colour colour_of(Grade grade) {
   return grade == Grade::ok ? page::Colour::green : grade == Grade::watch ? page::Colour::orange : page::Colour::vermillion;
 }
 
+Markup table_of(const SharedTable& table) {
+  std::vector<page::Column> columns;
+  for (const auto& column : table.columns) columns.push_back({column.title, column.number});
+  return page::table(columns, table.rows);
+}
+
+bool of_one_node(const BenchResult& result) { return result.report.nodes.size() == 1 && result.report.lost.empty(); }
+
+/// "memory_bandwidth" as people say it; other checks have names of their own.
+std::string check_in_words(const std::string& check) {
+  const auto& kinds = bench::figure_kinds();
+  return std::ranges::find(kinds, check.substr(0, check.find(':')), &bench::FigureKind::key) == kinds.end()
+             ? check
+             : figure_title(bench::without_device_number(check));
+}
+
+std::string checks_in_words(const bench::NodeVerdict& verdict) {
+  std::vector<std::string> checks;
+  for (const auto& reason : verdict.reasons)
+    if (const auto words = check_in_words(reason.check); std::ranges::find(checks, words) == checks.end()) checks.push_back(words);
+  std::string out;
+  for (const auto& check : checks) out += (out.empty() ? "" : ", ") + check;
+  return out;
+}
+
 std::string count_in_words(const BenchResult& result, Grade grade) {
   return text(std::ranges::count(result.verdicts, grade, &bench::NodeVerdict::grade));
 }
 
 Markup tiles_of(const BenchResult& result) {
   const auto& report = result.report;
+  if (of_one_node(result)) {
+    const auto& verdict = result.verdicts.front();
+    return page::tiles({{verdict.host, bench::to_string(verdict.grade), checks_in_words(verdict), colour_of(verdict.grade)}});
+  }
   std::vector<page::Tile> tiles{
       {"nodes", text(report.nodes.size()), report.lost.empty() ? "all reported" : text(report.lost.size(), " more lost")}};
   for (const auto grade : {Grade::ok, Grade::watch, Grade::drain})
@@ -56,24 +86,15 @@ Markup findings(const BenchResult& result) {
   return out;
 }
 
-/// "memory_bandwidth" as people say it; other checks have names of their own.
-std::string check_in_words(const std::string& check) {
-  const auto& kinds = bench::figure_kinds();
-  return std::ranges::find(kinds, check.substr(0, check.find(':')), &bench::FigureKind::key) == kinds.end()
-             ? check
-             : figure_title(bench::without_device_number(check));
-}
-
-std::string checks_in_words(const bench::NodeVerdict& verdict) {
-  std::vector<std::string> checks;
-  for (const auto& reason : verdict.reasons)
-    if (const auto words = check_in_words(reason.check); std::ranges::find(checks, words) == checks.end()) checks.push_back(words);
-  std::string out;
-  for (const auto& check : checks) out += (out.empty() ? "" : ", ") + check;
+/// One node by itself: there is nobody to be compared with.
+Markup one_node(const BenchResult& result) {
+  Markup out;
+  for (const auto& chart : own_bars(result)) out += page::figure(chart);
   return out;
 }
 
 Markup overview(const BenchResult& result) {
+  if (of_one_node(result)) return one_node(result);
   std::vector<page::Tile> tiles;
   for (const auto& verdict : result.verdicts)
     if (tiles.size() < most_cards || verdict.grade != Grade::ok)
@@ -84,14 +105,10 @@ Markup overview(const BenchResult& result) {
   return has_values(map) ? out + page::figure(map) : out;
 }
 
-Markup figures_table(const bench::BenchReport& report) {
+Markup figures_table(const BenchResult& result) {
   Markup out;
-  for (const auto& type : figure_rows(report)) {
-    Rows rows;
-    for (const auto& row : type.figures) rows.push_back({row.title, row.median, row.worst, row.host});
-    out += page::paragraph(text(type.type, ", ", type.nodes, type.nodes == 1 ? " node" : " nodes"));
-    out += page::table({{"test"}, {"median", true}, {"worst", true}, {"on"}}, rows);
-  }
+  for (const auto& type : figure_rows(result))
+    out += page::paragraph(text(type.type, ", ", type.nodes, type.nodes == 1 ? " node" : " nodes")) + table_of(type.figures);
   return out;
 }
 
@@ -104,21 +121,15 @@ Markup links(const BenchResult& result) {
     out += page::paragraph(text("Pairs of ", hosts.size(), " of ", result.report.nodes.size(),
                                 " nodes are shown: nodes with findings and their partners first."));
   for (const auto& plot : link_plots(result.report)) out += page::figure(plot);
-  const auto rows = link_rows(result.report);
-  if (rows.empty()) return out;
-  return out +
-         page::folded(
-             "Links measured alone",
-             page::table({{"link"}, {"transport"}, {"8 B", true}, {"at", true}, {"one way", true}, {"both ways", true}, {"put", true}},
-                         rows));
+  const auto table = link_rows(result.report);
+  return table.rows.empty() ? out : out + page::folded("Links measured alone", table_of(table));
 }
 
 Markup collectives(const bench::BenchReport& report) {
-  const auto rows = collective_rows(report);
-  if (rows.empty()) return {};
+  const auto table = collective_rows(report);
+  if (table.rows.empty()) return {};
   const auto plot = collectives_plot(report);
-  const auto table = page::table({{"group"}, {"ranks", true}, {"smallest", true}, {"largest", true}, {"proof"}}, rows);
-  return (plot.lines.empty() ? Markup{} : page::figure(plot)) + page::folded("Groups", table);
+  return (plot.lines.empty() ? Markup{} : page::figure(plot)) + page::folded("Groups", table_of(table));
 }
 
 Markup history(const BenchResult& result) {
@@ -127,32 +138,37 @@ Markup history(const BenchResult& result) {
   return out;
 }
 
-Rows figures_of(const bench::NodeReport& node, const NodeBaselines& baselines) {
+Markup left_out(const bench::BenchReport& report) {
   Rows rows;
-  for (const auto& figure : node.figures) {
-    const auto* usual = baselines.of(node.type, figure.name);
-    rows.push_back({figure_title(figure.name), bench::value_in_words(figure),
-                    usual != nullptr ? bench::value_in_words({figure.name, usual->median}) : "–",
-                    usual != nullptr ? formatted("%.0f %%", 100 * goodness(figure, *usual)) : "–"});
-  }
-  return rows;
+  for (const auto& what : report.left_out) rows.push_back({what});
+  return rows.empty() ? Markup{} : page::table({{"What the time did not suffice for (--budget)"}}, rows);
 }
 
-Markup card_of(const bench::NodeReport& node, const bench::NodeVerdict& verdict, const NodeBaselines& baselines) {
+SharedTable figures_of(const bench::NodeReport& node, const References& references) {
+  SharedTable table{{{"test"}, {"this node", true}, {"usual", true}, {"of the usual", true}}, {}};
+  for (const auto& figure : node.figures) {
+    const auto* usual = references.usual(node.type, figure.name);
+    table.rows.push_back({figure_title(figure.name), bench::value_in_words(figure),
+                          usual != nullptr ? bench::value_in_words({figure.name, usual->median}) : "",
+                          usual != nullptr ? formatted("%.0f %%", 100 * goodness(figure, usual->median)) : ""});
+  }
+  return filled(std::move(table));
+}
+
+Markup card_of(const bench::NodeReport& node, const bench::NodeVerdict& verdict, const References& references, bool alone) {
   std::vector<std::pair<std::string, std::string>> facts{{"type", node.type}, {"measured", node.measured_at}};
   if (!node.partition.empty()) facts.emplace_back("partition", node.partition);
   if (!node.network_switch.empty()) facts.emplace_back("switch", node.network_switch);
   for (const auto& property : node.properties) facts.emplace_back(property.name, property.value);
   for (const auto& answer : node.answers) facts.emplace_back("known answer, " + answer.name, answer.digest);
   for (const auto& reason : verdict.reasons) facts.emplace_back(bench::to_string(reason.grade), reason.what);
-  return page::folded(text(node.host, ": ", bench::to_string(verdict.grade)),
-                      page::table({{"test"}, {"this node", true}, {"usual", true}, {"of the usual", true}}, figures_of(node, baselines)) +
-                          page::facts(facts));
+  const auto figures = alone ? Markup{} : table_of(figures_of(node, references));  // they stand above
+  return page::folded(text(node.host, ": ", bench::to_string(verdict.grade)), figures + page::facts(facts));
 }
 
 /// Verdicts begin with those of the report's nodes, in its order.
 Markup cards(const BenchResult& result) {
-  const NodeBaselines baselines{result};
+  const References references{result};
   Markup out;
   std::size_t shown = 0, left = 0;
   for (std::size_t n = 0; n < result.report.nodes.size(); ++n) {
@@ -160,7 +176,7 @@ Markup cards(const BenchResult& result) {
     if (shown >= most_cards && verdict.grade == Grade::ok)
       ++left;
     else
-      ++shown, out += card_of(result.report.nodes[n], verdict, baselines);
+      ++shown, out += card_of(result.report.nodes[n], verdict, references, of_one_node(result));
   }
   return left == 0 ? out : out + page::paragraph(text("The report has ", left, " more, all of them ok."));
 }
@@ -174,10 +190,11 @@ std::string bench_page(const BenchResult& result) {
   Markup body = page::heading(title, text("Measured at ", report.measured_at, "; held against ", result.held_against, "."));
   body += tiles_of(result);
   body += page::section("Findings", findings(result));
-  body += page::section("Nodes", overview(result));
-  body += page::section("Figures", figures_table(report));
+  body += page::section(of_one_node(result) ? "The node" : "Nodes", overview(result));
+  body += page::section("Figures", figures_table(result));
   body += page::section("Links", links(result));
   body += page::section("Collectives", collectives(report));
+  body += page::section("Left out", left_out(report));
   body += page::section("The card", card_markup(report));
   body += page::section("Hours under load", soak_markup(report));
   body += page::section("Earlier reports", history(result));

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "app/bench/bench_references.hpp"
 #include "flotilla/base/text.hpp"
 
 namespace flotilla::app {
@@ -38,11 +39,27 @@ std::map<std::string, Samples> samples_of(const bench::BenchReport& report) {
   return types;
 }
 
-FigureRow row_of(const std::string& figure, const std::vector<Sample>& samples) {
+std::vector<std::string> row_of(const bench::NodeReport& of_the_type, const std::string& figure, const std::vector<Sample>& samples,
+                                const References& references) {
+  const auto in_words = [&](double value) { return bench::value_in_words({figure, value}); };
   const auto& middle = samples[samples.size() / 2];
-  FigureRow row{figure, figure_title(figure), bench::value_in_words({figure, middle.value}), "", ""};
-  if (samples.size() > 1) row.worst = bench::value_in_words({figure, samples.back().value}), row.host = samples.back().host;
-  return row;
+  const auto* usual = references.usual(of_the_type.type, figure);
+  const auto catalogue = references.catalogue(of_the_type, figure);
+  const bool several = samples.size() > 1;
+  return {figure_title(figure),
+          in_words(middle.value),
+          several ? in_words(samples.back().value) : "",
+          several ? samples.back().host : "",
+          usual != nullptr ? in_words(usual->median) : "",
+          catalogue ? in_words(*catalogue) : ""};
+}
+
+SharedTable figures_of(const bench::BenchReport& report, const std::string& type, const Samples& figures, const References& references) {
+  const auto node = std::ranges::find(report.nodes, type, &bench::NodeReport::type);
+  const bool one = std::ranges::all_of(figures, [](const auto& figure) { return figure.second.size() == 1; });
+  SharedTable table{{{"test"}, {one ? "measured" : "median", true}, {"worst", true}, {"on"}, {"usual", true}, {"catalogue", true}}, {}};
+  for (const auto& [name, samples] : figures) table.rows.push_back(row_of(*node, name, samples, references));
+  return filled(std::move(table));
 }
 
 }  // namespace
@@ -52,12 +69,27 @@ std::string figure_title(const std::string& figure) {
   return text(bench::kind_of(figure).title, colon == figure.npos ? "" : " of " + figure.substr(colon + 1));
 }
 
-std::vector<TypeRows> figure_rows(const bench::BenchReport& report) {
+SharedTable filled(SharedTable table) {
+  const auto width = table.columns.size();
+  std::vector<bool> keep(width, std::ranges::none_of(table.rows, [&](const auto& row) { return row.size() == width; }));
+  for (const auto& row : table.rows)
+    for (std::size_t c = 0; row.size() == width && c < width; ++c) keep[c] = keep[c] || !row[c].empty();
+  const auto leave_out = [&](auto& cells) {
+    for (std::size_t c = cells.size(); c-- > 0;)
+      if (!keep[c]) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(c));
+  };
+  for (auto& row : table.rows)
+    if (row.size() == width) leave_out(row);
+  leave_out(table.columns);
+  return table;
+}
+
+std::vector<TypeRows> figure_rows(const BenchResult& result) {
+  const References references{result};
   std::vector<TypeRows> types;
-  for (const auto& [type, figures] : samples_of(report)) {
-    auto& rows = types.emplace_back(TypeRows{type, std::ranges::count(report.nodes, type, &bench::NodeReport::type), {}});
-    for (const auto& [name, samples] : figures) rows.figures.push_back(row_of(name, samples));
-  }
+  for (const auto& [type, figures] : samples_of(result.report))
+    types.push_back({type, std::ranges::count(result.report.nodes, type, &bench::NodeReport::type),
+                     figures_of(result.report, type, figures, references)});
   return types;
 }
 
@@ -65,8 +97,9 @@ std::string link_name(const bench::LinkReport& link) { return link.from == link.
 
 std::string transport_name(const bench::LinkReport& link) { return link.transport.empty() ? "ucx" : link.transport; }
 
-std::vector<std::vector<std::string>> link_rows(const bench::BenchReport& report) {
-  std::vector<std::vector<std::string>> rows;
+SharedTable link_rows(const bench::BenchReport& report) {
+  SharedTable table{{{"link"}, {"transport"}, {"8 B", true}, {"at", true}, {"one way", true}, {"both ways", true}, {"put", true}}, {}};
+  auto& rows = table.rows;
   for (const auto& link : report.links) {
     if (!link.alone) continue;
     if (link.points.empty()) {
@@ -78,19 +111,19 @@ std::vector<std::vector<std::string>> link_rows(const bench::BenchReport& report
     rows.push_back({link_name(link), transport_name(link), to_string(link.points.front().latency), to_string(last.size), rate(last.stream),
                     rate(last.both), rate(last.put)});
   }
-  return rows;
+  return filled(std::move(table));
 }
 
-std::vector<std::vector<std::string>> collective_rows(const bench::BenchReport& report) {
+SharedTable collective_rows(const bench::BenchReport& report) {
   const auto time = [](const bench::CollectivePoint& p) { return text(p.size, " in ", p.time); };
-  std::vector<std::vector<std::string>> rows;
+  SharedTable table{{{"all-reduce"}, {"ranks", true}, {"smallest", true}, {"largest", true}, {"proof"}}, {}};
   for (const auto& c : report.collectives) {
     if (c.level == bench::faulty_member) continue;  // a finding
     const bool right = !c.points.empty();
-    rows.push_back({text(c.level, " ", c.name), text(c.ranks), right ? time(c.points.front()) : "", right ? time(c.points.back()) : "",
-                    c.refusal.empty() ? "sums are right" : "failed"});
+    table.rows.push_back({text(c.level, " ", c.name), text(c.ranks), right ? time(c.points.front()) : "",
+                          right ? time(c.points.back()) : "", c.refusal.empty() ? "sums are right" : "failed"});
   }
-  return rows;
+  return filled(std::move(table));
 }
 
 std::string pairs_in_words(const bench::BenchReport& report) {

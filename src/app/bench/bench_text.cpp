@@ -22,41 +22,25 @@ std::vector<std::string> printable_all(std::vector<std::string> cells) {
   return cells;
 }
 
-std::string figures_text(const bench::BenchReport& report) {
+/// A short row's words stand below it.
+std::string table_text(const SharedTable& shared) {
+  std::vector<TextTable::Column> columns;
+  for (const auto& column : shared.columns) columns.push_back({column.title, column.number ? Align::right : Align::left});
+  TextTable table{std::move(columns)};
+  for (const auto& row : shared.rows) {
+    auto cells = printable_all(row);
+    std::string note;
+    if (cells.size() < shared.columns.size()) note = cells.back(), cells.pop_back();
+    table.add(std::move(cells), std::move(note));
+  }
+  return table.empty() ? "" : table.print(output_style()) + "\n";
+}
+
+std::string figures_text(const BenchResult& result) {
   std::string out;
-  for (const auto& type : figure_rows(report)) {
-    out += text(printable(type.type), ", ", type.nodes, type.nodes == 1 ? " node\n" : " nodes\n");
-    TextTable table{{{"test"}, {"median", Align::right}, {"worst", Align::right}, {"on"}}};
-    for (const auto& row : type.figures) table.add(printable_all({row.title, row.median, row.worst, row.host}));
-    out += table.print(output_style()) + "\n";
-  }
+  for (const auto& type : figure_rows(result))
+    out += text(printable(type.type), ", ", type.nodes, type.nodes == 1 ? " node\n" : " nodes\n", table_text(type.figures));
   return out;
-}
-
-/// "n1 - n2, alone" and what it reaches.
-std::string links_text(const bench::BenchReport& report) {
-  TextTable table{{{"link"},
-                   {"transport"},
-                   {"8 B", Align::right},
-                   {"at", Align::right},
-                   {"one way", Align::right},
-                   {"both ways", Align::right},
-                   {"put", Align::right}}};
-  for (const auto& row : link_rows(report)) {
-    const auto cells = printable_all(row);
-    if (cells.size() > 3)
-      table.add(cells);
-    else
-      table.add({cells[0], cells[1]}, cells[2]);
-  }
-  return table.empty() ? "" : table.print(output_style()) + "\n";
-}
-
-/// All-reduces by level.
-std::string collectives_text(const bench::BenchReport& report) {
-  TextTable table{{{"all-reduce"}, {"ranks", Align::right}, {"smallest", Align::right}, {"largest", Align::right}, {"proof"}}};
-  for (const auto& row : collective_rows(report)) table.add(printable_all(row));
-  return table.empty() ? "" : table.print(output_style()) + "\n";
 }
 
 /// A point, or the least and the most of several places.
@@ -98,6 +82,14 @@ std::string pairs_text(const bench::BenchReport& report) {
   return words.empty() ? words : words + "\n";
 }
 
+/// What the time did not suffice for.
+std::string left_out_text(const bench::BenchReport& report, int width) {
+  std::string out;
+  constexpr std::size_t longest = 400;  // all sizes of a link
+  for (const auto& what : report.left_out) out += "  " + options::wrap(printable(what, longest), 4, width - 2) + "\n";
+  return out.empty() ? out : text("left out for want of time (--budget)\n", out, "\n");
+}
+
 std::string counted(std::ptrdiff_t count, const char* what) { return text(count, " ", what); }
 
 std::string summary(const std::vector<bench::NodeVerdict>& verdicts) {
@@ -123,9 +115,10 @@ std::string findings_text(const std::vector<bench::NodeVerdict>& verdicts, int w
 
 std::string bench_text(const BenchResult& result, int width) {
   const auto findings = findings_text(result.verdicts, width);
-  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report),
-              card_text(result.report, width), soak_text(result.report), imported_text(result.report), findings,
-              findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against, "\n");
+  return text(figures_text(result), table_text(link_rows(result.report)), pairs_text(result.report),
+              table_text(collective_rows(result.report)), card_text(result.report, width), soak_text(result.report),
+              imported_text(result.report), left_out_text(result.report, width), findings, findings.empty() ? "" : "\n",
+              summary(result.verdicts), "; held against ", result.held_against, "\n");
 }
 
 namespace {

@@ -44,7 +44,7 @@ struct Job : session::RunConfig {
   struct Probe {
     std::string file;  ///< empty: profile.json in the run directory
     Seconds fresh_for{7 * 86400.0};
-    Seconds budget{8};
+    Seconds budget{6};
   } probe;
   struct Output {
     std::string file;  ///< empty: standard output

@@ -334,7 +334,8 @@ void add_watching(Table& t, Job& job) {
         {.value = "FILE", .unset = "profile.json in the run directory"});
   t.add("probe.fresh-for", &job.probe.fresh_for,
         "maximum age at which a profile of the same devices, software and model is reused; 0s always measures");
-  t.add("probe.budget", &job.probe.budget, "target time of the measurements", {.above = 0});
+  t.add("probe.budget", &job.probe.budget, "wall time of the measurements, within 20 %; the least set of a large model may take longer",
+        {.above = 0});
   t.section("watch", "Lost peers");
   t.add("watch.interval", &job.watch.interval, "time between heartbeats", {.minimum = 0.01, .maximum = 3600});
   t.add("watch.deadline", &job.watch.deadline, "silence after which a rank is considered lost", {.above = 0});

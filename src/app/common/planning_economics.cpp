@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/common/search_clock.hpp"
+#include "flotilla/base/log.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -57,29 +58,30 @@ void put_first(std::vector<search::RankedPlan>& front, const search::RankedPlan&
   front.erase(std::remove_if(front.begin() + 1, front.end(), [&](const auto& one) { return *one.usd >= *best.usd; }), front.end());
 }
 
-void add_front(files::Planning& planning, const PlanningTask& task, const PlanningOptions& o) {
-  SearchClock clock{"time against cost", o.time_limit};
+void add_front(files::Planning& planning, const PlanningTask& task) {
+  SearchClock clock{"time against cost", task.next_limit()};
   const auto request = watched(task, clock);
   const auto forecaster = forecaster_for_pools(task.profile, task.settings);
   planning.pareto = search::pareto_front(request, *forecaster, planning.answer, pareto_points);
   take_better(planning, request, *forecaster, better_of(*planning.pareto, request, *planning.answer.best));
 }
 
-void explain(files::Planning& planning, const PlanningTask& task, const PlanningOptions& o) {
-  SearchClock clock{"explaining", o.time_limit};
+void explain(files::Planning& planning, const PlanningTask& task) {
+  SearchClock clock{"explaining", task.next_limit()};
   const auto request = watched(task, clock);
   const auto forecaster = forecaster_for_pools(task.profile, task.settings);
   const auto idle = [&] { return search::why_idle(request, *forecaster, *planning.answer.best, most_explained); };
   planning.idle = idle();
   if (take_better(planning, request, *forecaster, better_of(*planning.idle, *planning.answer.best))) planning.idle = idle();
   planning.one_more_node = search::with_one_more_node(request, *forecaster, *planning.answer.best, most_explained);
+  if (clock.cut_off()) log::warning("--search.time-limit was over before all was explained; give it more time, or leave out --explain");
 }
 
 }  // namespace
 
 void add_economics(files::Planning& planning, const PlanningTask& task, const PlanningOptions& o) {
-  if (o.pareto) add_front(planning, task, o);
-  if (o.explain) explain(planning, task, o);
+  if (o.pareto) add_front(planning, task);
+  if (o.explain) explain(planning, task);
   if (planning.pareto) put_first(*planning.pareto, *planning.answer.best);
   planning.forecast = forecast_of(planning.answer.best->plan, task);
   if (task.iterations > 0) planning.run = search::totals_of(*planning.forecast, task.iterations);

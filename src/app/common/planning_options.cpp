@@ -89,7 +89,7 @@ void add_objective(Table& t, PlanningOptions& o) {
 
 void add_search(Table& t, PlanningOptions& o) {
   t.section("search", "The search");
-  t.add("search.time-limit", &o.time_limit, "stop after this time with the best plan so far",
+  t.add("search.time-limit", &o.time_limit, "stop all searches of the command after this time with the best plan so far",
         {.above = 0, .unset = "none", .example = "10s"});
   t.add("search.alternatives", &o.alternatives, "number of runner-up plans to report", {.minimum = 0, .maximum = 100});
   t.add("search.tolerance", &o.tolerance, "stop once no plan can be better by more", {.below = 1, .example = "1%"});

@@ -142,6 +142,10 @@ PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, cons
   require_figures(o, request.objective, request.pool, profile);
   PlanningTask task{std::move(request), std::move(profile), settings_of(o.basis), {}, iterations};
   settle_precision(task, o);
+  if (o.time_limit.value > 0) {
+    const std::size_t searches = 1 + task.other_precision.has_value() + o.pareto + o.explain;
+    task.time = std::make_shared<TimeShares>(now() + o.time_limit, std::vector<double>(searches, 1.0));
+  }
   if (o.basis.sailor_artifact) return require_one_price(task.profile), task;
   task.assumed = join_nodes(task.profile, library, places, o.basis.networks, offer.one_cluster);
   std::erase_if(task.assumed.nodes, [&](const auto& node) { return nodes_in(task.request.pool, node.zone) < 2; });
@@ -196,12 +200,12 @@ PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
 
 namespace {
 
-files::Planning search_as_asked(const PlanningTask& task, const PlanningOptions& o) {
+files::Planning search_as_asked(const PlanningTask& task) {
   files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
   planning.again = task.request.previous.has_value();
   planning.assumed_links = task.assumed.links;
   planning.assumed_networks = task.assumed.nodes;
-  SearchClock clock{"searching", o.time_limit};
+  SearchClock clock{"searching", task.next_limit()};
   auto request = task.request;
   request.should_stop = [&] { return clock.is_over(); };
   planning.answer = search::plan(request, *forecaster_for_pools(task.profile, task.settings));
@@ -212,13 +216,18 @@ files::Planning search_as_asked(const PlanningTask& task, const PlanningOptions&
 
 }  // namespace
 
-files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
-  auto planning = search_as_asked(task, o);
+Seconds PlanningTask::next_limit() const {
+  constexpr Seconds shortest{1e-9};  // 0 would be none
+  return time ? std::max(time->next(), shortest) : Seconds{};
+}
+
+files::Planning search_for(PlanningTask& task) {
+  auto planning = search_as_asked(task);
   if (!task.other_precision) return planning;
   auto first = std::move(planning);
   PlanningTask other = task;
   std::swap(other.request.precision, *other.other_precision);
-  auto second = search_as_asked(other, o);
+  auto second = search_as_asked(other);
   const auto value = [](const files::Planning& p) {
     return p.answer.best ? p.answer.best->value : std::numeric_limits<double>::infinity();
   };

@@ -1,12 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/common/forecasting.hpp"
 #include "app/common/planning_options.hpp"
+#include "flotilla/base/time_shares.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/report.hpp"
@@ -21,6 +23,9 @@ struct PlanningTask {
   AssumedNetworks assumed;
   std::int64_t iterations = 0;                 ///< of the run; 0: not known
   std::optional<Precision> other_precision{};  ///< that may be better than the request's
+  std::shared_ptr<TimeShares> time{};          ///< --search.time-limit for all searches of the command; nullptr: there is none
+  /// For the next search; 0: there is no limit.
+  Seconds next_limit() const;
 };
 
 /// Devices that somebody else than the options found, and what an hour of one is billed there.
@@ -35,9 +40,9 @@ PlanningTask planning_task(const PlanningOptions&);
 /// Of the devices on offer.
 PlanningTask planning_task(const PlanningOptions&, const Offer&);
 
-/// The search, with an eye on the clock: the time limit, and a line on a terminal. Where another precision may be better, one search for
-/// each; the task becomes that of the better plan.
-files::Planning search_for(PlanningTask&, const PlanningOptions&);
+/// The search, with an eye on the clock: its part of the time limit, and a line on a terminal. Where another precision may be better, one
+/// search for each; the task becomes that of the better plan.
+files::Planning search_for(PlanningTask&);
 
 /// Of a plan that the search found.
 simulate::Report forecast_of(const plan::Plan&, const PlanningTask&);

@@ -32,7 +32,7 @@ std::string forecast_basis(const PlanningOptions& o) {
 int find_plan(std::span<const std::string> arguments) {
   const auto o = read_planning_options(arguments, options::environment());
   auto task = planning_task(o);
-  auto planning = search_for(task, o);
+  auto planning = search_for(task);
   if (!planning.answer.best) {
     planning.answer.no_plan_reason = why_none(planning, o);
     if (o.output.json) write_output(o.output, files::planning_to_json(planning));

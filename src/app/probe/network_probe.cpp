@@ -46,10 +46,13 @@ std::vector<Round> rounds_between(const Hosts& hosts) {
 
 }  // namespace
 
-std::vector<bench::FabricLink> measure_network(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds deadline) {
+std::vector<bench::FabricLink> measure_network(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds time,
+                                               Seconds deadline) {
   std::vector<std::string> host_of_rank;
   for (const auto& device : devices) host_of_rank.push_back(device.host);
-  return bench::fabric_links(fabric::measure_in_rounds(world, rounds_between(hosts_of(devices)), host_of_rank, deadline));
+  const auto rounds = rounds_between(hosts_of(devices));
+  const auto slice = mpi::broadcast_value(world.control(), fabric::slice_for(time, rounds.size()), 0, deadline);
+  return bench::fabric_links(fabric::measure_in_rounds(world, rounds, host_of_rank, slice, deadline));
 }
 
 }  // namespace flotilla::app

@@ -19,6 +19,8 @@
 namespace flotilla::app {
 namespace {
 
+constexpr double for_network = 0.15;  // of the budget
+
 /// What was measured: the profile, and the network beside what MPI makes of it.
 struct Measured {
   cluster::Profile profile;
@@ -44,11 +46,12 @@ void warn_of_low_shares(const std::vector<bench::FabricLink>& links) {
 }
 
 int measure(const comm::World& world, std::span<const std::string> arguments) {
-  const Job job = comm::agree_on(
+  Job job = comm::agree_on(
       world, "reading the job", [&] { return read_job(arguments, Need::model); }, ranks_start_deadline);
   comm::require_same(world, "the job", shared_configuration(job), ranks_start_deadline);
   const bool speaks = world.rank() == Rank{0};
-  const Seconds start = now();
+  const Seconds start = now(), end = start + job.probe.budget;
+  job.probe.budget = job.probe.budget * (1 - for_network);
   Measured measured;
   {
     LiveLine line;
@@ -57,7 +60,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
     };
     measured.profile = measure_profile(world, job, tell);
     tell("network");
-    measured.fabric_links = measure_network(world, measured.profile.devices, job.comm.deadline);
+    measured.fabric_links = measure_network(world, measured.profile.devices, end - now(), job.comm.deadline);
   }
   comm::agree_on(
       world, "writing the profile",

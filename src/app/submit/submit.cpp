@@ -61,7 +61,7 @@ void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
 
 void plan_over(Submission& s, const SubmitOptions& o) {
   auto task = planning_task(o.planning, offer_of(s.offers.all));
-  s.planning = search_for(task, o.planning);
+  s.planning = search_for(task);
   const auto& best = s.planning.answer.best;
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
                    s.waits ? "" : "; --submit.wait plans over what is busy, too");

@@ -190,6 +190,7 @@ std::string bench_to_json(const bench::BenchReport& report) {
   document.push_back({"links", bench_array(report.links, [](const auto& link) { return object_of(link); })});
   document.push_back({"collectives", bench_array(report.collectives, [](const auto& collective) { return object_of(collective); })});
   document.push_back({"imported", bench_array(report.imported, [](const auto& series) { return object_of(series); })});
+  document.push_back({"left_out", bench_array(report.left_out, [](const auto& what) { return what; })});
   return detail::pretty(Node{document}) + "\n";
 }
 
@@ -204,6 +205,8 @@ bench::BenchReport bench_from_json(std::string_view json, std::string_view sourc
   for (const auto& collective : document.at("collectives").items()) report.collectives.push_back(collective_of(collective));
   if (document.has("imported"))
     for (const auto& series : document.at("imported").items()) report.imported.push_back(series_of(series));
+  if (document.has("left_out"))
+    for (const auto& what : document.at("left_out").items()) report.left_out.push_back(what.as_string());
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <sstream>
 
+#include "curve.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/fabric/fabric.hpp"
@@ -15,6 +16,8 @@ namespace flotilla::fabric {
 namespace {
 
 constexpr Seconds longest_round{120};
+const std::vector<Bytes> rounds_sizes{{8}, {1 << 20}};
+const std::vector<std::string> rounds_transports{"", bench::training_transport};
 
 Bytes largest_of(const LinkTest& test) {
   Bytes largest = burst_size;
@@ -57,8 +60,8 @@ class Transport {
   virtual ~Transport() = default;
   /// Collective. An end to that peer, or to nobody. Throws Error where this rank cannot reach it; the others come along all the same.
   virtual std::unique_ptr<TransportEnd> end_to(std::optional<Rank> peer) = 0;
-  /// Until all ranks have come; what is under way moves on.
-  virtual void rest() { mpi::barrier(world_.control(), longest_round); }
+  /// Of an end of a pair, until all ranks have come; what is under way moves on.
+  virtual void rest(Seconds patience) { mpi::barrier(world_.control(), patience); }
 
  protected:
   const comm::World& world_;
@@ -96,12 +99,12 @@ class UcxTransport : public Transport {
     return end;
   }
 
-  void rest() override {
+  void rest(Seconds patience) override {
     auto all = world_.control().barrier();
-    const Seconds end = now() + longest_round;
+    const Seconds end = now() + patience;
     while (!all.test()) {
       worker_.progress();
-      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "a rank does not end its part of a fabric test within ", longest_round);
+      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "a rank does not end its part of a fabric test within ", patience);
     }
   }
 
@@ -109,10 +112,16 @@ class UcxTransport : public Transport {
   ucx::Worker worker_;
 };
 
-/// nullptr on every rank where one of them lacks the transport, with the reason.
-std::unique_ptr<Transport> open(const comm::World& world, const LinkTest& test, const std::string& name, std::string& refusal) {
+/// Nothing on every rank where one of them lacks the transport, with the reason.
+struct OpenTransport {
+  std::string name;
   std::unique_ptr<Transport> transport;
-  std::string mine;
+  std::string refusal;
+};
+
+OpenTransport open(const comm::World& world, const LinkTest& test, const std::string& name) {
+  std::unique_ptr<Transport> transport;
+  std::string mine, refusal;
   try {
     if (name == bench::training_transport)
       transport = std::make_unique<MpiTransport>(world, test);
@@ -123,7 +132,8 @@ std::unique_ptr<Transport> open(const comm::World& world, const LinkTest& test, 
   }
   for (const auto& theirs : mpi::all_gather_strings(world.control(), mine, longest_round))
     if (refusal.empty()) refusal = theirs;
-  return refusal.empty() ? std::move(transport) : nullptr;
+  if (!refusal.empty()) transport.reset();
+  return {name, std::move(transport), refusal};
 }
 
 const LinkPair* pair_of(const std::vector<LinkPair>& round, Rank rank) {
@@ -155,6 +165,7 @@ std::string behind_segments(const std::string& words) { return words.substr(word
 /// This rank's part of a round: the segments that its node sent, a line end, what it has measured, as text. Both ends are there before
 /// either begins, or neither does.
 std::string run_round(const comm::World& world, const LinkTest& test, Transport& transport, const LinkPair* pair) {
+  const Seconds time = test.time.value_or(Seconds{}), until = now() + time;
   std::optional<Rank> peer;
   if (pair != nullptr) peer = pair->a == world.rank() ? pair->b : pair->a;
   std::unique_ptr<TransportEnd> end;
@@ -166,13 +177,40 @@ std::string run_round(const comm::World& world, const LinkTest& test, Transport&
   if (pair != nullptr && refusal.empty())
     refusal = refusal_of([&] {
       if (pair->a == world.rank())
-        words = to_text(ask(*end, test));
+        words = to_text(ask(*end, test, until));
       else
         answer(*end);
     });
   const auto after = segments_so_far();
-  transport.rest();
+  if (pair == nullptr)
+    mpi::barrier(world.control(), longest_round + time);  // and sleeps: the pairs may need this core
+  else
+    transport.rest(longest_round + time);
   return text(after.sent - before.sent, ' ', after.resent - before.resent, '\n', refusal.empty() ? words : "!" + refusal);
+}
+
+std::vector<Bytes> sizes_without(const std::vector<bench::LinkPoint>& points, std::vector<Bytes> sizes) {
+  std::erase_if(sizes, [&](Bytes size) { return std::ranges::find(points, size, &bench::LinkPoint::size) != points.end(); });
+  return sizes;
+}
+
+/// The round's pairs by one transport, on every rank. A test without any time is left out.
+std::vector<LinkResult> measure_round(const comm::World& world, const LinkTest& test, const OpenTransport& by,
+                                      const std::vector<LinkPair>& round) {
+  std::vector<LinkResult> results;
+  for (const auto& pair : round) results.push_back({pair, by.name, {}, by.refusal});
+  const bool measured = by.transport && (!test.time || test.time->value > 0);
+  if (measured) {
+    const auto words =
+        mpi::all_gather_strings(world.control(), run_round(world, test, *by.transport, pair_of(round, world.rank())), longest_round);
+    for (auto& result : results) {
+      read(behind_segments(words[result.pair.a.index()]), result);
+      for (const Rank end : {result.pair.a, result.pair.b}) read_segments(words[end.index()], result);
+    }
+  }
+  for (auto& result : results)
+    if (result.refusal.empty()) result.left_out = sizes_without(result.points, test.sizes);
+  return results;
 }
 
 }  // namespace
@@ -187,38 +225,40 @@ std::vector<Bytes> all_sizes() {
 
 std::vector<LinkResult> measure_links(const comm::World& world, const std::vector<std::vector<LinkPair>>& rounds,
                                       const std::vector<std::string>& transports, const LinkTest& test) {
+  const Seconds end = now() + test.time.value_or(Seconds{});
+  std::vector<OpenTransport> all;
+  for (const auto& name : transports) all.push_back(open(world, test, name));
   std::vector<LinkResult> results;
-  for (const auto& name : transports) {
-    std::string refusal;
-    const auto transport = open(world, test, name, refusal);
-    for (const auto& round : rounds) {
-      std::vector<std::string> words;
-      if (transport)
-        words = mpi::all_gather_strings(world.control(), run_round(world, test, *transport, pair_of(round, world.rank())), longest_round);
-      for (const auto& pair : round) {
-        LinkResult result{pair, name, {}, refusal};
-        if (transport) {
-          read(behind_segments(words[pair.a.index()]), result);
-          for (const Rank end : {pair.a, pair.b}) read_segments(words[end.index()], result);
-        }
-        results.push_back(std::move(result));
-      }
+  int links = static_cast<int>(rounds.size() * transports.size()), musts = static_cast<int>(transports.size());
+  for (const auto& round : rounds)
+    for (const auto& transport : all) {
+      LinkTest here = test;
+      if (test.time) here.time = mpi::broadcast_value(world.control(), time_of_link(end - now(), links--, musts--), 0, longest_round);
+      const auto more = measure_round(world, here, transport, round);
+      results.insert(results.end(), more.begin(), more.end());
     }
-  }
   return results;
 }
 
 std::vector<bench::LinkReport> reports_of(const std::vector<LinkResult>& results, const std::vector<std::string>& hosts, bool alone) {
   std::vector<bench::LinkReport> links;
   for (const auto& r : results)
-    links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal, r.segments, r.resent});
+    if (!r.points.empty() || !r.refusal.empty())
+      links.push_back({hosts[r.pair.a.index()], hosts[r.pair.b.index()], r.transport, alone, r.points, r.refusal, r.segments, r.resent});
   return links;
 }
 
 std::vector<bench::LinkReport> measure_in_rounds(const comm::World& world, const std::vector<std::vector<LinkPair>>& rounds,
-                                                 const std::vector<std::string>& hosts, Seconds deadline) {
-  const LinkTest test{{{8}, {1 << 20}}, false, false, Seconds{0.01}, deadline, deadline};
-  return reports_of(measure_links(world, rounds, {"", bench::training_transport}, test), hosts, false);
+                                                 const std::vector<std::string>& hosts, Seconds slice, Seconds deadline) {
+  const LinkTest test{rounds_sizes, false, false, slice, deadline};
+  return reports_of(measure_links(world, rounds, rounds_transports, test), hosts, false);
+}
+
+Seconds slice_for(Seconds time, std::size_t rounds) {
+  constexpr double series = 2, samples = 4;
+  constexpr Seconds shortest{1e-4};
+  const auto all = static_cast<double>(rounds * rounds_sizes.size() * rounds_transports.size());
+  return std::clamp(time / std::max(1.0, all * series * samples), shortest, usual_slice);
 }
 
 }  // namespace flotilla::fabric

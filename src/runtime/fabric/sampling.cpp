@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "curve.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 
@@ -19,7 +20,8 @@ struct Announcement {
 };
 constexpr Bytes announcement_size{sizeof(Announcement)}, receipt{8};
 
-constexpr int most_messages = 20000, least_samples = 3, most_samples = 12;
+constexpr int most_messages = 1'000'000, least_samples = 3, most_samples = 12;
+constexpr int most_growth = 16;  // from sample to sample: a first message that was lucky must not make a sample of minutes
 constexpr double settled_within = 0.9;
 
 void tell(TransportEnd& end, const Announcement& announcement) {
@@ -83,7 +85,7 @@ Seconds usual_round_trip(TransportEnd& end, Bytes size, int messages) {
 }
 
 /// One way, or one exchange.
-Seconds time_of(TransportEnd& end, const LinkTest& test, Kind kind, Bytes size) {
+Seconds time_of(TransportEnd& end, Seconds slice, Kind kind, Bytes size) {
   if (size < burst_size) drain(end);
   const auto run = [&](int messages) {
     tell(end, {size.count, messages, kind});
@@ -92,7 +94,7 @@ Seconds time_of(TransportEnd& end, const LinkTest& test, Kind kind, Bytes size) 
     send_all(end, kind, size, messages);
     return (now() - start) / (kind == Kind::ping_pong ? 2 : 1);
   };
-  return settled(test.slice, run);
+  return settled(slice, run);
 }
 
 BytesPerSecond rate(Bytes size, Seconds time) { return {static_cast<double>(size.count) / time.value}; }
@@ -102,24 +104,36 @@ BytesPerSecond rate(Bytes size, Seconds time) { return {static_cast<double>(size
 Seconds settled(Seconds slice, const std::function<Seconds(int)>& run) {
   run(1);  // connects, and makes room
   Seconds before = run(1), last = before;
-  for (int sample = 0; sample < most_samples; ++sample) {
-    const int messages = static_cast<int>(std::clamp(slice / std::max(last, Seconds{1e-9}), 1.0, double{most_messages}));
+  int messages = 1;
+  for (int sample = 0; sample < most_samples;) {
+    const int wanted = static_cast<int>(std::clamp(slice / std::max(last, Seconds{1e-9}), 1.0, double{most_messages}));
+    messages = std::min(wanted, most_growth * messages);
     before = last;
     last = run(messages) / messages;
-    if (sample + 1 >= least_samples && before >= last * settled_within) break;
+    if (messages == wanted && ++sample >= least_samples && before >= last * settled_within) break;
   }
   return (before + last) / 2;
 }
 
-std::vector<bench::LinkPoint> ask(TransportEnd& end, const LinkTest& test) {
+std::vector<bench::LinkPoint> ask(TransportEnd& end, const LinkTest& test, Seconds until) {
+  const bool puts = test.puts && end.can_put();
   std::vector<bench::LinkPoint> points;
-  for (const Bytes size : test.sizes) {
-    if (!points.empty() && points.back().latency > test.longest) break;
-    bench::LinkPoint point{size, time_of(end, test, Kind::ping_pong, size)};
-    point.stream = rate(size, time_of(end, test, Kind::stream, size));
-    if (test.both_ways) point.both = rate(2 * size, time_of(end, test, Kind::both, size));
-    if (test.puts && end.can_put()) point.put = rate(size, time_of(end, test, Kind::put, size));
+  const auto measure = [&](Bytes size, Seconds slice) {
+    bench::LinkPoint point{size, time_of(end, slice, Kind::ping_pong, size)};
+    point.stream = rate(size, time_of(end, slice, Kind::stream, size));
+    if (test.both_ways) point.both = rate(2 * size, time_of(end, slice, Kind::both, size));
+    if (puts) point.put = rate(size, time_of(end, slice, Kind::put, size));
     points.push_back(point);
+  };
+  if (test.time) {
+    Curve curve{test.sizes, 2 + test.both_ways + puts, until};
+    for (auto step = curve.next(); step; step = curve.next()) {
+      measure(step->size, step->slice);
+      curve.took(points.back().latency);
+    }
+    std::ranges::sort(points, {}, &bench::LinkPoint::size);
+  } else {
+    for (const Bytes size : test.sizes) measure(size, test.slice);
   }
   tell(end, {});
   return points;

@@ -11,8 +11,8 @@ namespace flotilla::fabric {
 /// Sent untimed before messages that are smaller. Buffers of the ends hold it.
 inline constexpr Bytes burst_size{256 << 10};
 
-/// The side of a pair that decides what is measured, and times it.
-std::vector<bench::LinkPoint> ask(TransportEnd&, const LinkTest&);
+/// The side of a pair that decides what is measured until `end`, where the test has a time, and times it. By size.
+std::vector<bench::LinkPoint> ask(TransportEnd&, const LinkTest&, Seconds end);
 /// The other side; returns when the first has all that it wants.
 void answer(TransportEnd&);
 

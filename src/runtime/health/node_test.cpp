@@ -6,6 +6,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
+#include "flotilla/base/time_shares.hpp"
 #include "flotilla/health/disk.hpp"
 #include "flotilla/health/other_work.hpp"
 #include "flotilla/probe/device.hpp"
@@ -20,8 +21,8 @@ namespace {
 
 using bench::NodeReport;
 
-// Parts of the budget; the rest is for what has no clock of its own.
-constexpr double for_cores = 0.2, for_step = 0.05, for_products = 0.15, for_disk = 0.3, for_gpus = 0.3;
+// Weights of the tests, of which the last take what the others leave.
+constexpr double for_cores = 0.2, for_step = 0.05, for_memory = 0.05, for_gpus = 0.3, for_disk = 0.3, for_products = 0.15;
 
 void measure_memory(NodeTests& tests, const topology::NodeTopology& node, int threads) {
   tests.run("memory bandwidth", [&] {
@@ -59,9 +60,9 @@ void run_known_step(NodeTests& tests, NodeReport& report, Precision precision, i
   });
 }
 
-void measure_disk(NodeTests& tests, NodeReport& report, const NodeTest& test) {
+void measure_disk(NodeTests& tests, NodeReport& report, const NodeTest& test, Seconds budget) {
   tests.run("disk", [&] {
-    const auto rates = test_disk(test.disk, test.disk_size, test.budget * for_disk);
+    const auto rates = test_disk(test.disk, test.disk_size, budget);
     tests.add("disk_write", rates.write.value);
     tests.add("disk_read", rates.read.value);
     report.clock_error = rates.clock_error;
@@ -84,18 +85,23 @@ RepeatedStep repeat(probe::KnownStep& step, const std::string& name, Seconds bud
 }
 
 NodeReport test_node(const NodeTest& test) {
+  const Seconds begin = now();
   NodeReport report = identify(test);
   const auto node = topology::this_node();
   const int threads = topology::effective_cpus(static_cast<int>(node.usable.size()), node.limits.cpus);
   NodeTests tests{test, report};
-  const OtherWork others;
-  tests.run("hardware threads", [&] { report.cores = test_cores(node.usable, test.budget * for_cores); });
-  for (const auto precision : {Precision::fp32, Precision::bf16}) run_known_step(tests, report, precision, threads, test.budget * for_step);
+  TimeShares shares{begin + test.budget, {for_cores, for_step, for_step, for_memory, for_gpus, for_disk, for_products, for_products}};
+  OtherWork others;
+  tests.run("hardware threads", [&] { report.cores = test_cores(node.usable, shares.next()); });
+  for (const auto precision : {Precision::fp32, Precision::bf16}) run_known_step(tests, report, precision, threads, shares.next());
+  shares.next();  // it takes what it takes
   measure_memory(tests, node, threads);
-  for (const auto precision : {Precision::fp32, Precision::bf16}) measure_products(tests, precision, threads, test.budget * for_products);
-  report.others = others.share().value_or(-1);  // before the disk, which has the kernel write, and before drivers of GPUs
-  test_gpus(tests, report, test.budget * for_gpus);
-  measure_disk(tests, report, test);
+  others.leave_out([&] {  // drivers of GPUs, and the kernel that writes
+    test_gpus(tests, report, shares.next());
+    measure_disk(tests, report, test, shares.next());
+  });
+  for (const auto precision : {Precision::fp32, Precision::bf16}) measure_products(tests, precision, threads, shares.next());
+  report.others = others.share().value_or(-1);
   report.done = true;
   report.doing.clear();
   return report;

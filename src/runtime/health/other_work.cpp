@@ -49,4 +49,14 @@ std::optional<double> OtherWork::share() const {
   return std::clamp(others / (end->all - begin_->all), 0.0, 1.0);
 }
 
+void OtherWork::leave_out(const std::function<void()>& body) {
+  const auto before = read();
+  body();
+  const auto after = read();
+  if (!begin_ || !before || !after) return;
+  begin_->busy += after->busy - before->busy;
+  begin_->all += after->all - before->all;
+  begin_->own += after->own - before->own;
+}
+
 }  // namespace flotilla::health

@@ -67,13 +67,15 @@ bool has_other_threads(int pid) {
 
 }  // namespace
 
-double this_process_began() {
+double process_began(int pid) {
   std::istringstream uptime{first_line("/proc/uptime")};
-  const auto state = state_of(::getpid());
+  const auto state = state_of(pid);
   double up = 0;
   if (!state || !(uptime >> up)) return 0;
   return wall_clock() - up + static_cast<double>(state->start) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
+
+double this_process_began() { return process_began(::getpid()); }
 
 Process this_process() {
   const int pid = ::getpid();

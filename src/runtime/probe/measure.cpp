@@ -5,7 +5,8 @@
 #include "concurrent_pairs.hpp"
 #include "coverage.hpp"
 #include "device_links.hpp"
-#include "flotilla/base/clock.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/base/time_shares.hpp"
 #include "flotilla/base/utc.hpp"
 #include "flotilla/cluster/transports.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -20,9 +21,10 @@
 namespace flotilla::probe {
 namespace {
 
-// Parts of the budget.
-constexpr double for_rates = 0.15, for_operations = 0.55, for_interference = 0.05, for_links = 0.25, for_uplinks = 0.05,
-                 for_device_links = 0.1;  // of links' part, where there are some to measure
+// Weights of the parts in the budget. Operations come last: of these, more or fewer can be measured.
+constexpr double for_rates = 0.15, for_interference = 0.05, for_links = 0.25, for_operations = 0.55;
+constexpr double for_uplinks = 0.05, for_device_links = 0.1;  // of links' part, where there are some to measure
+constexpr double tolerance = 0.2;                             // of the budget
 
 /// What only the ranks' own numbers may differ in, whoever started them.
 std::string common_part(const ProbeRequest& request) {
@@ -102,33 +104,38 @@ cluster::Profile rank_0s(const comm::World& world, const cluster::Profile& profi
 }  // namespace
 
 cluster::Profile measure(const comm::World& world, const ProbeRequest& request, const Discovery& here) {
+  const Seconds begin = now();
   comm::require_same(world, "the probe's request", common_part(request), request.deadline);
+  const double uplinks_part = pair_sets(here.devices).empty() ? 0 : for_uplinks;
+  const bool measures_devices = std::ranges::any_of(
+      cluster::device_transports, [&](cluster::Transport transport) { return !ranks_to_measure(request, here, transport).empty(); });
+  const double device_part = measures_devices ? for_device_links : 0;
+  TimeShares shares{begin + request.budget, {for_rates, for_interference, for_links, for_operations}};
+  const auto next = [&] { return mpi::broadcast_value(world.control(), shares.next(), 0, request.deadline); };  // everybody decides by it
   const std::size_t me = world.rank().index();
   const int threads = here.devices[me].threads;
   const auto clock = here.crowded[me] != 0 ? thread_time : now;
   RankMeasurements mine;
   report_progress(request, "device");
+  const Seconds rates = next();
   mine.rates = comm::agree_on(
       world, "measuring this device",
       [&] {
-        const Seconds budget = request.budget * for_rates;
-        return here.gpus[me].empty() ? device_rates(request, threads, here.cache[me], here.memory[me], budget, clock)
-                                     : gpu_rates(request, threads, here.sharers[me], here.memory[me], budget);
+        return here.gpus[me].empty() ? device_rates(request, threads, here.cache[me], here.memory[me], rates, clock)
+                                     : gpu_rates(request, threads, here.sharers[me], here.memory[me], rates);
       },
       request.deadline + 10 * request.budget);
-  auto [shapes, throttling] = operation_times(world, request, here, request.budget * for_operations);
+  report_progress(request, "interference");
+  const auto interference = measure_interference(world, here, next(), request.deadline);
+  report_progress(request, "links");
+  const Seconds for_all = next();
+  const auto links = measure_links(world, here.devices, for_all * (1 - (uplinks_part + device_part) / for_links), request.deadline);
+  const auto uplinks = measure_uplinks(world, here.devices, for_all * (uplinks_part / for_links), request.deadline);
+  const auto device_exchanges = between_gpus(world, request, here, for_all * (device_part / for_links));
+  auto [shapes, throttling] = operation_times(world, request, here, next());
   mine.shapes = std::move(shapes);
   mine.rates = throttled(std::move(mine.rates), throttling);
-  report_progress(request, "interference");
-  mine.rates.interference = measure_interference(world, here, request.budget * for_interference, request.deadline);
-  report_progress(request, "links");
-  const double uplinks_part = pair_sets(here.devices).empty() ? 0 : for_uplinks;
-  const bool measures_devices = std::ranges::any_of(
-      cluster::device_transports, [&](cluster::Transport transport) { return !ranks_to_measure(request, here, transport).empty(); });
-  const double device_part = measures_devices ? for_device_links : 0;
-  const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part - device_part), request.deadline);
-  const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
-  const auto device_exchanges = between_gpus(world, request, here, request.budget * device_part);
+  mine.rates.interference = interference;
   mine.rates.nccl_bytes = static_cast<double>(device_exchanges.over_nccl.memory.count);
   mine.rates.device_mpi_bytes = static_cast<double>(device_exchanges.over_device_mpi.memory.count);
   const auto all = everybodys(world, mine, request.deadline);
@@ -141,6 +148,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   for (const auto* known : {&device_exchanges.over_nccl, &device_exchanges.over_device_mpi})
     profile.device_links.insert(profile.device_links.end(), known->links.begin(), known->links.end());
   profile.group_sums = device_exchanges.groups;
+  if (const Seconds took = now() - begin; world.rank() == Rank{0} && took > request.budget * (1 + tolerance))
+    log::warning("probe: devices and links took ", took, " of ", request.budget, ": the least that is measured");
   return rank_0s(world, profile, request.deadline);
 }
 

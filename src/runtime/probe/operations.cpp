@@ -16,7 +16,6 @@ namespace {
 
 constexpr int least_rounds = 3, most_rounds = 24;
 constexpr std::size_t shape_samples_for_halves = 3;  // the first of so many: two thirds of a pass more
-constexpr double patience_with_others = 2;           // budgets, until undisturbed rounds are no longer waited for
 constexpr Seconds longest_slice_of_gpus{0.1};        // nothing disturbs them: passes differ little
 constexpr double slowest_flops = 1e9;                // per thread and second; a device slower than that is taken for lost
 
@@ -48,7 +47,7 @@ bool fits_everywhere(const comm::World& world, const ProbeRequest& request, cons
 
 /// Rank 0's answer on every rank.
 bool rank_0_says(const comm::World& world, const ProbeRequest& request, bool yes) {
-  return mpi::broadcast_string(world.control(), yes ? "yes" : "no", 0, request.deadline) == "yes";
+  return mpi::broadcast_value(world.control(), yes, 0, request.deadline);
 }
 
 class Series {
@@ -113,23 +112,20 @@ class Series {
     return std::ranges::max(mpi::all_gather(world_.control(), mine.value, request_.deadline)) < budget_.value;
   }
 
-  /// How sure a rank is of what it measured.
-  enum class Certainty : char { disturbed, quiet, repeated };
-  Certainty certainty() const {
-    const auto all = [&](auto holds) { return std::ranges::all_of(all_, [&](const auto& m) { return holds(m.shape_samples); }); };
-    if (!all([&](const auto& samples) { return settled(samples, least_rounds, crowded_); })) return Certainty::disturbed;
-    return all_gpus_ && all([](const auto& samples) { return repeats_itself(samples, least_rounds); }) ? Certainty::repeated
-                                                                                                       : Certainty::quiet;
+  /// GPUs that repeat themselves.
+  bool needs_no_more() const {
+    return all_gpus_ && std::ranges::all_of(all_, [&](const auto& m) {
+             return settled(m.shape_samples, least_rounds, crowded_) && repeats_itself(m.shape_samples, least_rounds);
+           });
   }
 
-  /// Rank 0's word: until the budget is spent, at least three rounds, unless one is longer than the budget; beyond it while other
-  /// processes disturbed more of them, on any rank. GPUs that repeat themselves need no more than the three.
+  /// Rank 0's word: until the budget is spent, at least three rounds, unless one is longer than the budget. GPUs that repeat themselves
+  /// need no more than the three.
   bool more(int rounds) {
-    const auto least_sure = std::ranges::min(mpi::all_gather(world_.control(), certainty(), request_.deadline));
-    const Seconds after = elapsed() + round();
+    const bool enough = std::ranges::all_of(mpi::all_gather(world_.control(), static_cast<char>(needs_no_more()), request_.deadline),
+                                            [](char yes) { return yes != 0; });
     const bool owed = rounds < least_rounds && round() < budget_;
-    const bool wanted = (after < budget_ && least_sure != Certainty::repeated) ||
-                        (least_sure == Certainty::disturbed && after < budget_ * patience_with_others);
+    const bool wanted = elapsed() + round() < budget_ && !enough;
     return rank_0_says(world_, request_, rounds < most_rounds && (owed || wanted));
   }
 

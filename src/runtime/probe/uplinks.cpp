@@ -1,7 +1,6 @@
 #include "uplinks.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "concurrent_pairs.hpp"
@@ -29,7 +28,8 @@ class UplinkMeasurement {
     const int all = static_cast<int>(pair_set_.pairs.size());
     turn(0, all, {pilot_size, 0}, true);  // connects them
     const double rate = turn(0, 1, {pilot_size, 1}, true).front();
-    const Pace pace = of_rank_0(pace_of(pilot_size / BytesPerSecond{rate}, pair_set_.pairs.size(), budget_));
+    const Pace mine = pace_of(pilot_size / BytesPerSecond{rate}, pair_set_.pairs.size(), budget_);
+    const Pace pace = mpi::broadcast_value(world_.control(), mine, 0, deadline_);
     std::vector<PairSetRound> rounds(static_cast<std::size_t>(pace.rounds));
     bool outwards = true;
     for (auto& round : rounds) {
@@ -71,13 +71,6 @@ class UplinkMeasurement {
     FLOTILLA_REQUIRE(whole, ErrorKind::communication, end_->peer_name(), ": a message of ", pace.size,
                      " came changed; the network or its driver corrupts data");
     return took;
-  }
-
-  Pace of_rank_0(const Pace& mine) const {
-    const std::string text = mpi::broadcast_string(world_.control(), {reinterpret_cast<const char*>(&mine), sizeof mine}, 0, deadline_);
-    Pace pace;
-    std::memcpy(&pace, text.data(), std::min(text.size(), sizeof pace));
-    return pace;
   }
 
   const comm::World& world_;

@@ -160,7 +160,11 @@ std::vector<IdleDevices> why_idle(const PlanRequest& request, const simulate::Fo
   std::vector<IdleDevices> all;
   if (uses.empty()) return all;
   IdleSearch search{request, forecaster, best};
-  for (const PlaceUse& use : uses) all.push_back(search.explain(use));
+  for (const PlaceUse& use : uses)
+    if (request.should_stop && request.should_stop())
+      all.push_back({use.device_type, use.zone, use.there - use.used, "not looked into: the time for searches was over", {}});
+    else
+      all.push_back(search.explain(use));
   return all;
 }
 

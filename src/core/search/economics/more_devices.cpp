@@ -7,7 +7,7 @@ std::vector<OneMoreNode> with_one_more_node(const PlanRequest& request, const si
                                             std::size_t most) {
   std::vector<OneMoreNode> all;
   for (const auto& use : economics::uses_of(request.pool, forecaster.profile(), best.plan)) {
-    if (all.size() == most) break;
+    if (all.size() == most || (request.should_stop && request.should_stop())) break;
     PlanRequest larger = request;
     const PoolEntry node{use.device_type, use.zone, use.per_node, use.per_node};
     larger.pool.push_back(node);
