@@ -227,8 +227,8 @@ TEST(Plans, NothingFits) {
   const auto four = plan_file(1, 4, 1).string();
   Refused refused;
   refused.job({"--plan=" + four}, 76, {four, "needs 4 ranks", "the job has 2"});
-  refused.job({"--plan.pipeline=4"}, 76, {"2 ranks", "more ranks"});
-  refused.job({"--device.memory=1MiB"}, 76, {"nearest", "needs", "1.00 MiB is the limit"});
+  refused.job({"--plan.pipeline=4"}, 76, {"take 4 devices, and there are 2", "more devices"});
+  refused.job({"--device.memory=1MiB"}, 76, {"nearest", "needs", "of 1.00 MiB"});
 }
 
 TEST(Starts, TwoRanksDisagreeOnTheJob) {
