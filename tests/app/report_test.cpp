@@ -1,6 +1,7 @@
 #include "app/report/report.hpp"
 
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/outcome.hpp"
 #include "flotilla/journal/prometheus.hpp"
 #include "flotilla/journal/run_directory.hpp"
@@ -169,6 +170,9 @@ TEST_F(Report, IterationsAfterTheNewestCheckpointAreNotSafe) {
   tests::expect_contains(run_report_text(report, {}, 100),
                          "lost       3 iterations repeated, 6.00 s; 4 iterations after the newest\n           checkpoint\n");
   tests::expect_contains(run_report_text(report, {}, 100), "  lost         4 iterations after the newest checkpoint");
+  const auto page = run_.path() / "report.html";
+  json({"--html=" + page.string()});
+  tests::expect_contains(files::read_text(page), "3 iterations repeated; 4 iterations after the newest checkpoint");
   auto running = RunDirectory::open(run_);
   EXPECT_EQ(running.incarnation(), 4);
   EXPECT_EQ(json().get_int64("unsaved_steps"), 0) << "it will save them";

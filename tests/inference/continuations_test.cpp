@@ -110,5 +110,16 @@ TEST(Text, OfOneTokenSaysNothing) {
   expect_refused([&] { Text::open(folder / "one.txt", data::Format::automatic, codec); }, (folder / "one.txt").string(), "two or more");
 }
 
+/// Braces and keys are no part of what a model is asked for; the way to the texts is named.
+TEST(Text, OfJsonHasToBeMadeTokensOf) {
+  const tests::TemporaryFolder folder;
+  const auto path = folder / "chat.jsonl";
+  std::ofstream{path} << "{\"text\": \"words\"}\n";
+  Codec codec{{}, 256};
+  expect_refused([&] { Text::open(path, data::Format::automatic, codec); }, "flotilla tokenize --tokenizer TOKENIZER.json " + path.string(),
+                 "--evaluate.format text");
+  EXPECT_EQ(Text::open(path, data::Format::text, codec).size(), 18);
+}
+
 }  // namespace
 }  // namespace flotilla::inference

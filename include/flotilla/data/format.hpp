@@ -24,6 +24,9 @@ Format parse_format(std::string_view);
 /// The spellings of every format, "auto" first: for help and completion.
 std::vector<std::string> format_names();
 
+/// Whether the name promises JSON, whose texts stand between braces and keys.
+bool is_named_json(const std::filesystem::path&);
+
 /// Never `automatic`. Throws Error{bad_input} when the file cannot be read or could be several things (bare .bin: uint16 or uint32?),
 /// with the spellings to choose from.
 Format detect_format(const std::filesystem::path&);

@@ -314,8 +314,15 @@ Seconds command_began(const BenchLaunch& launch) {
   return now() - std::max(Seconds{}, today - Seconds{began});
 }
 
+/// Before minutes or hours are measured for files that cannot be written.
+void require_folders(const BenchOptions& o) {
+  for (const auto& file : {o.output.file, o.page, o.prometheus, o.topology, o.reframe, o.profile})
+    if (const auto folder = fs::path{file}.parent_path(); !folder.empty()) files::require_there(folder, text("the folder for ", file));
+}
+
 int measure(const BenchOptions& o) {
   const auto launch = bench_launch(launch_variable, slurm::read_allocation(options::environment()));
+  if (launch.rank == 0) require_folders(o);
   const auto folder = folder_of(o, launch);
   const auto meeting = meeting_of(o, launch, folder);
   BenchTime time{o, meeting.card ? meeting.card->jobs.size() : 0, command_began(launch)};

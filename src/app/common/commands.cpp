@@ -180,7 +180,7 @@ std::string manual(std::span<const Command> commands) {
       {"flotilla",
        FLOTILLA_VERSION,
        "plan and train transformers on mixed accelerators",
-       {"Flotilla measures the nodes of a job, finds the fastest way to split a transformer over them and trains it on their CPUs. "
+       {"Flotilla measures the nodes of a job, finds the fastest way to split a transformer over them and trains it on their CPUs and GPUs. "
         "When the allocation changes, the run resumes on other devices from the next unseen sample. train and probe are started on "
         "every rank, by mpirun or srun.",
         "Every option may be given on the command line (--section.key value), in the environment (FLOTILLA_SECTION_KEY) or in the job "

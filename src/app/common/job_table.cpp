@@ -148,7 +148,8 @@ void add_data(Table& t, Job::Data& d) {
         "tokenizer.json of a Hugging Face model, or a SentencePiece .model; text and JSON Lines files are tokenized once, before the first "
         "start",
         {.value = "FILE", .unset = "the one of the weights that the run starts from, or none", .example = "tokenizer.json"});
-  t.add("data.field", &d.field, "key of the text in a JSON line", {.value = "KEY", .unset = "text, messages, or prompt and completion"});
+  t.add("data.field", &d.field, "key of the text in a JSON line",
+        {.value = "KEY", .unset = "text, messages, conversations, prompt or instruction"});
   t.add("data.chat-template", &d.chat_template, "tokenizer_config.json or .jinja file with the template of messages",
         {.value = "FILE", .unset = "the one beside the tokenizer"});
   t.add("data.eod", &d.eod, "token at the end of every document", {.value = "TOKEN", .unset = "the tokenizer's own"});

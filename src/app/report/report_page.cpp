@@ -251,16 +251,19 @@ page::Gantt incarnations_gantt(const RunReport& report) {
     if (h.launched <= 0) continue;
     const std::size_t row = gantt.rows.size() - 1;
     const auto since = [&](double time) { return std::max(0.0, time - all.front().launched); };
-    const double begun = h.first_step_done >= h.launched ? h.first_step_done : h.ended, lost = std::max(begun, h.ended - h.lost_seconds);
+    const double begun = h.first_step_done >= h.launched ? h.first_step_done : h.ended;
+    const double unsaved =
+        h.unsaved_steps > 0 ? (h.ended - begun) * static_cast<double>(h.unsaved_steps) / static_cast<double>(h.steps()) : 0;
+    const double lost = std::clamp(h.ended - h.lost_seconds - unsaved, begun, std::max(begun, h.ended));
+    const auto kept = h.steps() - h.lost_steps - h.unsaved_steps;
     const std::string who = text("incarnation ", h.number);
     gantt.bars.push_back({row, since(h.launched), since(begun), Colour::sky, "", text(who, ": starting, ", Seconds{begun - h.launched})});
     if (lost > begun)
-      gantt.bars.push_back({row, since(begun), since(lost), Colour::blue,
-                            h.steps() > 0 ? text(h.first_step + 1, "–", h.last_step - h.lost_steps) : "",
-                            text(who, ": ", h.steps() - h.lost_steps, " iterations; ended: ", end_in_words(h))});
-    if (h.lost_steps > 0 && h.ended > lost)
-      gantt.bars.push_back(
-          {row, since(lost), since(h.ended), Colour::vermillion, "", text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds, 0))});
+      gantt.bars.push_back({row, since(begun), since(lost), Colour::blue, kept > 0 ? text(h.first_step + 1, "–", h.first_step + kept) : "",
+                            text(who, ": ", kept, " iterations; ended: ", end_in_words(h))});
+    if (h.lost_steps + h.unsaved_steps > 0 && h.ended > lost)
+      gantt.bars.push_back({row, since(lost), since(h.ended), Colour::vermillion, "",
+                            text(who, ": lost ", lost_in_words(h.lost_steps, h.lost_seconds, h.unsaved_steps))});
   }
   return gantt;
 }
@@ -366,6 +369,15 @@ Seconds recent(const Steps& steps, Figure figure) {
   return monitor::median(std::move(values));
 }
 
+/// What was repeated, and what no checkpoint has.
+page::Tile lost_tile(const RunSums& sums) {
+  const std::string unsaved = text(sums.unsaved, sums.unsaved == 1 ? " iteration" : " iterations");
+  if (sums.lost == 0 && sums.unsaved == 0) return {"lost", "nothing", ""};
+  if (sums.lost == 0) return {"lost", unsaved, "after the newest checkpoint"};
+  return {"lost", to_string(Seconds{sums.lost_seconds}),
+          text(sums.lost, " iterations repeated", sums.unsaved > 0 ? text("; ", unsaved, " after the newest checkpoint") : "")};
+}
+
 Markup tiles_of(const RunReport& report, const Steps& steps) {
   const auto sums = sums_of(report);
   const auto starts = report.incarnations.size();
@@ -381,8 +393,7 @@ Markup tiles_of(const RunReport& report, const Steps& steps) {
     tiles.push_back({"MFU", percent(recent(steps, &StepRecord::share_of_peak).value), "of the measured peak"});
   }
   tiles.push_back({"time", to_string(Seconds{sums.seconds}), "of all incarnations"});
-  tiles.push_back({"lost", sums.lost == 0 ? "nothing" : to_string(Seconds{sums.lost_seconds}),
-                   sums.lost == 0 ? "" : text(sums.lost, " iterations repeated")});
+  tiles.push_back(lost_tile(sums));
   return page::tiles(tiles);
 }
 

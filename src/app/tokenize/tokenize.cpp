@@ -70,7 +70,7 @@ options::Table tokenize_table(TokenizeCommandOptions& o) {
   table.add("tokenize.tokenizer", &o.tokenizer, "tokenizer.json of a Hugging Face model, or a SentencePiece .model",
             {.value = "FILE", .unset = "none", .alias = "tokenizer"});
   table.add("tokenize.field", &t.field, "key of the text in a JSON line",
-            {.value = "KEY", .unset = "text, messages, or prompt and completion", .alias = "field"});
+            {.value = "KEY", .unset = "text, messages, conversations, prompt or instruction", .alias = "field"});
   table.add("tokenize.chat-template", &o.chat_template, "tokenizer_config.json or .jinja file with the template of messages",
             {.value = "FILE", .unset = "the one beside the tokenizer", .alias = "chat-template"});
   table.add("tokenize.input", &t.format, "jsonl: a document on each line; text: a document in each file; auto: by the name", text_formats(),

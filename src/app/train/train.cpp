@@ -68,7 +68,9 @@ class Training {
     choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
     const auto result = run_->run(place_.plan_of(session::phase_after(place_.phases, steps_done_)));
-    print(run_summary(run_->totals(), job_.training.steps, job_.run.directory));
+    auto totals = run_->totals();
+    if (totals.saved_step == 0 && resumes_) totals.saved_step = steps_done_;  // the checkpoint that it began from
+    print(run_summary(totals, job_.training.steps, job_.run.directory));
     return result;
   }
 

@@ -55,6 +55,11 @@ Format parse_format(std::string_view name) {
 
 std::vector<std::string> format_names() { return {names.begin(), names.end()}; }
 
+bool is_named_json(const std::filesystem::path& path) {
+  const auto suffix = path.extension();
+  return suffix == ".jsonl" || suffix == ".ndjson" || suffix == ".json";
+}
+
 Format detect_format(const std::filesystem::path& path) {
   if (belongs_to_megatron_index(path)) return Format::megatron;
   const auto file = store::MappedFile::open(path, token_file);
@@ -66,7 +71,7 @@ Format detect_format(const std::filesystem::path& path) {
   if (suffix == ".npy") return Format::npy;
   if (suffix == ".idx") return Format::megatron;
   FLOTILLA_REQUIRE(
-      suffix != ".jsonl" && suffix != ".ndjson" && suffix != ".json", ErrorKind::bad_input, path.string(),
+      !is_named_json(path), ErrorKind::bad_input, path.string(),
       ": holds JSON, and its braces and keys would be trained on, too; name a tokenizer, which takes the texts out: --data.tokenizer FILE "
       "(there is none beside the weights), or train on the bytes as they are: --data.format text");
   if (has_text_suffix(path) || (suffix != ".bin" && looks_like_text(file.bytes()))) return Format::text;

@@ -151,6 +151,9 @@ Continuation read_continuation(const files::Json& line, Codec& codec, int vocabu
 Text Text::open(const std::filesystem::path& path, data::Format format, Codec& codec) {
   Text text;
   text.name_ = path.string();
+  FLOTILLA_REQUIRE(format != data::Format::automatic || !data::is_named_json(path), ErrorKind::bad_input, text.name_,
+                   ": holds JSON; make tokens of its texts and evaluate those: flotilla tokenize --tokenizer TOKENIZER.json ", text.name_,
+                   " -o TOKENS, then --data TOKENS.bin; or evaluate the bytes as they are: --evaluate.format text");
   if (format == data::Format::automatic) format = data::detect_format(path);
   if (format == data::Format::text && codec.has_tokenizer())
     text.tokens_ = codec.encode(files::read_text(path, largest_text));

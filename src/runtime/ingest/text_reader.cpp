@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/data/format.hpp"
 #include "flotilla/unicode/utf8.hpp"
 
 namespace flotilla::ingest {
@@ -27,10 +28,7 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") 
 
 }  // namespace
 
-bool is_json_lines(const std::filesystem::path& file) {
-  const auto suffix = plain_name(file).extension();
-  return suffix == ".jsonl" || suffix == ".ndjson" || suffix == ".json";
-}
+bool is_json_lines(const std::filesystem::path& file) { return data::is_named_json(plain_name(file)); }
 
 TextReader::TextReader(std::vector<std::filesystem::path> files, TextFormat format, ReadPosition from)
     : files_{std::move(files)}, format_{format}, at_{from} {
