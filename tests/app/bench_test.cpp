@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <map>
 
-#include "app/bench/bench.hpp"
 #include "app/bench/bench_launch.hpp"
 #include "app/bench/bench_text.hpp"
 #include "app/bench/bench_time.hpp"
@@ -256,18 +255,6 @@ TEST(Topology, NamesSwitchesThatAreKnownAndThoseThatWereMeasured) {
   EXPECT_EQ(topology_text(report),
             "# Slurm's topology/tree, by flotilla bench of 2026-11-23T19:00:00Z\n"
             "SwitchName=core Nodes=n4\nSwitchName=leaf1 Nodes=n[0-3]\nSwitchName=core1 Switches=core,leaf1\n");
-}
-
-/// Nothing is measured whose result could not be kept.
-TEST(Bench, LooksForTheFoldersOfItsFilesFirst) {
-  const tests::TemporaryFolder folder;
-  for (const std::string option : {"--output=", "--html=", "--export.prometheus="}) {
-    const std::vector<std::string> words{"--folder=" + (folder.path() / "nodes").string(),
-                                         option + (folder.path() / "none" / "x").string()};
-    tests::expect_contains(tests::refusal(ErrorKind::no_input, [&] { bench(words); }),
-                           "none: no such file or folder; expected the folder for ");
-  }
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "nodes"));
 }
 
 TEST(Changes, SayHowManyWereCompared) {

@@ -39,6 +39,12 @@ expect() { # WHAT EXPECTED_CODE CODE [WORDS...]
 }
 run() { code=0 && "$@" >out 2>&1 || code=$?; }
 
+for option in -o --html --prometheus; do
+  run "$flotilla" bench --folder alone $option none/x
+  expect "a file in a folder that is not there, by $option" 66 "$code" "none: no such file or folder; expected the folder for none/x"
+done
+[ ! -e alone ] || { echo "something was measured for files that cannot be written"; failed=1; }
+
 as_node 1 2 0 >other 2>&1 &
 other=$!
 run as_node 0 2 0 -o clean.json
