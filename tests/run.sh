@@ -49,7 +49,8 @@ case $tier in
 esac
 entries+=("$@")
 # Open MPI's launchers share a folder of sessions: one that ends removes it, where no folder is in it, under one that begins.
-sessions=${TMPDIR:-/tmp}/ompi.$(hostname -s).$(id -u)
+host=$(uname -n)
+sessions=${TMPDIR:-/tmp}/ompi.${host%%.*}.$(id -u)
 (umask 077 && mkdir -p "$sessions/kept-by-tests")
 trap 'rmdir "$sessions/kept-by-tests" "$sessions" 2>/dev/null || true' EXIT
 listed() { ctest --preset cpu-release -N "${entries[@]}" "$@"; }
