@@ -172,7 +172,7 @@ TEST_F(Report, IterationsAfterTheNewestCheckpointAreNotSafe) {
   tests::expect_contains(run_report_text(report, {}, 100), "  lost         4 iterations after the newest checkpoint");
   const auto page = run_.path() / "report.html";
   json({"--html=" + page.string()});
-  tests::expect_contains(files::read_text(page), "3 iterations repeated; 4 iterations after the newest checkpoint");
+  tests::expect_contains(files::read_text(page), "3 iterations repeated, 6.00 s; 4 iterations after the newest checkpoint");
   auto running = RunDirectory::open(run_);
   EXPECT_EQ(running.incarnation(), 4);
   EXPECT_EQ(json().get_int64("unsaved_steps"), 0) << "it will save them";

@@ -369,15 +369,6 @@ Seconds recent(const Steps& steps, Figure figure) {
   return monitor::median(std::move(values));
 }
 
-/// What was repeated, and what no checkpoint has.
-page::Tile lost_tile(const RunSums& sums) {
-  const std::string unsaved = text(sums.unsaved, sums.unsaved == 1 ? " iteration" : " iterations");
-  if (sums.lost == 0 && sums.unsaved == 0) return {"lost", "nothing", ""};
-  if (sums.lost == 0) return {"lost", unsaved, "after the newest checkpoint"};
-  return {"lost", to_string(Seconds{sums.lost_seconds}),
-          text(sums.lost, " iterations repeated", sums.unsaved > 0 ? text("; ", unsaved, " after the newest checkpoint") : "")};
-}
-
 Markup tiles_of(const RunReport& report, const Steps& steps) {
   const auto sums = sums_of(report);
   const auto starts = report.incarnations.size();
@@ -393,7 +384,9 @@ Markup tiles_of(const RunReport& report, const Steps& steps) {
     tiles.push_back({"MFU", percent(recent(steps, &StepRecord::share_of_peak).value), "of the measured peak"});
   }
   tiles.push_back({"time", to_string(Seconds{sums.seconds}), "of all incarnations"});
-  tiles.push_back(lost_tile(sums));
+  const auto lost = sums.lost + sums.unsaved;
+  tiles.push_back({"lost", lost == 0 ? "nothing" : text(lost, lost == 1 ? " iteration" : " iterations"),
+                   lost == 0 ? "" : lost_in_words(sums.lost, sums.lost_seconds, sums.unsaved)});
   return page::tiles(tiles);
 }
 

@@ -165,7 +165,8 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
   const Evaluated winner = evaluated(best, evaluator);
   answer.best = ranked(winner);
   answer.binding = binding_of(device_pool.request, device_pool.profile, *answer.best);
-  answer.bound_gap = std::clamp(1 - floor.bound / best.value, 0.0, 1.0);
+  answer.bound = std::min(answer.bound, best.value);  // the links of ranks may be faster than those that the floor takes for all hosts
+  answer.bound_gap = std::clamp(1 - answer.bound / best.value, 0.0, 1.0);
   if (device_pool.request.wants_proof && (!floor.potentials.empty() || !floor.cases.empty())) answer.proof = std::move(floor);
   answer.finished = answer.bound_gap <= device_pool.request.tolerance;
   const auto tell = [&](const Forecasted& one) {
