@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t longest_summary = 160;
 std::string space() {
   return text(
-      "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two, over several "
-      "nodes only if their links make a block faster), microbatch size (up to 64) and batch fraction; stages with replica counts "
-      "of their own, each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; ",
+      "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two and divisors of a "
+      "node, over several nodes only if their links make a block faster), microbatch size (up to 64) and batch fraction; stages "
+      "with replica counts of their own, each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; ",
       in_words(schedule::schedule_kinds()), ", sequence parallelism and sharded optimizer, if the runtime supports them");
 }
 
